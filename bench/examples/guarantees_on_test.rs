@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The results of one split.
+/// The results of one random split.
 struct Split {
     /// Coverage and mean size of the sets of LAC and APS.
     sets: [(f64, f64); 2],

@@ -95,7 +95,7 @@ fn evaluate(run: &Path) -> Result<Kept, Box<dyn Error>> {
     Ok(Kept { coverage: covered / images, size: size / images, answers })
 }
 
-/// The predictions of the last step whose file has this end.
+/// Reads the predictions of the last step whose file name has this end.
 fn predictions(run: &Path, end: &str) -> Result<Predictions, Box<dyn Error>> {
     let end = format!("{end}.safetensors");
     let mut files: Vec<_> = fs::read_dir(run.join("predictions"))?.collect::<Result<Vec<_>, _>>()?;

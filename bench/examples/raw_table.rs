@@ -1,9 +1,9 @@
-//! A prepared dataset of small raw images in many files, to train on more samples than any published dataset has:
+//! Writes a prepared dataset of small raw images in many files, to train on more samples than any published dataset has:
 //! `raw_table OUT SAMPLES FILES`.
 //!
-//! OUT gets `images/`, the files, and `table/`, their prepared table: SAMPLES images of 4×4 grey pixels in ten classes for training,
-//! and 1,000 more for testing. Every image is the brightness of its class and noise.
-//! `cargo run --release --no-default-features -p calmix-bench --example raw_table OUT 100000000 1000`
+//! OUT gets `images/`, the files, and `table/`, their prepared table: SAMPLES images of 4×4 grey pixels in ten classes for
+//! training, and 1,000 more for testing. Every image is the brightness of its class and noise. `cargo run --release
+//! --no-default-features -p calmix-bench --example raw_table OUT 100000000 1000`
 #![allow(clippy::print_stdout)]
 
 use std::fs::{self, File};

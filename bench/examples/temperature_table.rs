@@ -24,12 +24,12 @@ struct LabelledRows {
     width: usize,
     logits: Vec<f32>,
     labels: Vec<u32>,
-    /// How far each logit is below the greatest of its row.
+    /// The difference of each logit from the largest of its row.
     below: Vec<f64>,
     correct: Vec<bool>,
 }
 
-/// The result of one way of fitting with a number of labels.
+/// The result of one kind of fit with a number of labels.
 struct Outcome {
     ece: f64,
     worse: f64,
@@ -75,7 +75,7 @@ fn outcome(
     Ok(Outcome { ece: after / DRAWS as f64, worse: worse as f64 / DRAWS as f64 })
 }
 
-/// The ECE of all predictions but those that are left out.
+/// Computes the ECE of all predictions except those that are left out.
 fn ece_of(predictions: &TopLabel, left_out: &[bool]) -> Result<f64, MetricsError> {
     let evaluate = |row: &usize| !left_out[*row];
     let confidence =
@@ -85,7 +85,7 @@ fn ece_of(predictions: &TopLabel, left_out: &[bool]) -> Result<f64, MetricsError
 }
 
 impl LabelledRows {
-    /// The last test predictions of a run.
+    /// Reads the last test predictions of a run.
     fn of_test(run: &Path) -> Result<Self, Box<dyn Error>> {
         let names = fs::read_dir(run.join("predictions"))?.filter_map(|entry| Some(entry.ok()?.path()));
         let is_test = |path: &std::path::PathBuf| path.to_string_lossy().ends_with("-test-ema.safetensors");
@@ -111,15 +111,15 @@ impl LabelledRows {
         Ok(Matrix::new(&self.logits, self.labels.len(), self.width)?)
     }
 
-    /// The confidences at a temperature.
+    /// Computes the confidences at a temperature.
     fn confidences(&self, temperature: Temperature) -> Result<TopLabel, MetricsError> {
-        // The system's exp is several times as fast as the one of calmix-core, and as good for a table of one digit.
+        // The system's exp is several times as fast as that of calmix-core, and accurate enough for a table with one digit.
         let beta = 1.0 / temperature.value();
         let winner = |row: &[f64]| 1.0 / row.iter().map(|z| (beta * z).exp()).sum::<f64>();
         TopLabel::new(self.below.chunks(self.width).map(winner).collect(), self.correct.clone())
     }
 
-    /// `n` rows, drawn at random, and for every row whether it is one of them.
+    /// Draws `n` rows at random; also returns for every row whether it was drawn.
     fn draw(&self, n: usize, draw: u64) -> Result<(Self, Vec<bool>), MetricsError> {
         let mut stream = Seed(draw).stream(Domain::Split, n as u64, 0);
         let mut is_drawn = vec![false; self.labels.len()];

@@ -9,8 +9,8 @@ use calmix_data::augment::{Augment, Scratch};
 use calmix_formats::decode::{DecodeLimits, decode};
 use calmix_formats::image::Image;
 
-/// One repetition: both views of every image, into a batch each, in another epoch every time. As in the loader
-/// the memory of a batch is used again; what is returned are its last bytes.
+/// Prepares the case. A repetition makes both views of every image, into one batch each, in a new epoch every time. As in the
+/// loader, the memory of a batch is reused. It returns the last bytes of the batches.
 pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<[Option<u8>; 2]>> {
     let &[form @ ("decoded" | "jpeg"), size, count, folder] = case else {
         bail!("the cases of data are `decoded|jpeg SIZE COUNT FOLDER`, not {case:?}");
@@ -49,7 +49,7 @@ fn load(file: impl AsRef<Path>) -> Result<Image> {
     decode(&bytes, &DecodeLimits::default()).with_context(|| file.display().to_string())
 }
 
-/// `count` of the images, evenly spread; repeated from the first if there are fewer.
+/// Returns `count` of the images, evenly spread; images are repeated if there are fewer.
 fn chosen(folder: &Path, count: usize) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];

@@ -1,8 +1,8 @@
 //! Features of a frozen backbone: `cache|backbone FOLDER`.
 //!
-//! - `cache` is what `calmix train --features-only` does: five views of each image, made by the loader's workers, through
-//!   the backbone, into a new cache.
-//! - `backbone` is the backbone alone on as many images of the same size that are available: what `cache` could reach at best.
+//! - `cache` does what `calmix train --features-only` does: the loader's workers make five views of each image, and the
+//!   backbone's features of them are written into a new cache.
+//! - `backbone` runs the backbone alone on as many images of the same size in memory: the upper limit for `cache`.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -24,20 +24,20 @@ use calmix_run::sink::{Sink, Work, WorkProgress};
 
 use crate::step::settings;
 
-/// Views of a repetition, as in xtask/src/bench/catalogue.rs.
+/// The number of views per repetition, as in xtask/src/bench/catalogue.rs.
 const VIEWS: usize = 640;
-/// A clean one, two weak and two strong ones.
+/// One clean, two weak and two strong views.
 const VIEWS_PER_IMAGE: usize = 5;
-/// Images with a label, one of a class; none of them is drawn among the others too.
+/// The number of labelled images, one per class; none of them is also drawn as an unlabelled one.
 const LABELLED: usize = 10;
-/// Of ONNX Runtime.
+/// The number of ONNX Runtime's threads.
 const THREADS: usize = 2;
 const NETWORK: &str = "tf_efficientnet_lite0";
 const SIZE: u32 = 160;
 
 static NEVER_STOP: AtomicBool = AtomicBool::new(false);
 
-/// One repetition; what is returned is the number of views.
+/// Prepares the case. A repetition returns the number of views.
 pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<usize>>> {
     let &[what @ ("cache" | "backbone"), folder] = case else {
         bail!("the cases of features are `cache|backbone FOLDER`, not {case:?}");
@@ -45,7 +45,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<usize>>
     let settings = settings("lean")?;
     let model = ModelSpec { network: NETWORK.parse()?, size: SIZE, ..settings.model };
     let settings = Settings { model, ..settings };
-    // With its first weights: which ones does not matter for how fast it is.
+    // Initial weights: their values do not affect the speed.
     let weights = Engine::new(settings, Seed(1))?.snapshot()?.ema;
     if what == "backbone" {
         let model = ModelSpec { mean: [0.5; 3], std: [0.5; 3], ..model };
@@ -79,7 +79,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<usize>>
     }))
 }
 
-/// All images are trained on, and none is used for evaluation.
+/// Returns a recipe that trains on all images and evaluates on none.
 fn recipe(root: &Path, table: &Path, weights: &Path, cache: &Path) -> Result<Resolved> {
     let path = |path: &Path| serde_json::json!(path).to_string();
     let layers = Layers::new()
@@ -95,7 +95,7 @@ fn recipe(root: &Path, table: &Path, weights: &Path, cache: &Path) -> Result<Res
     Ok(layers.resolve()?)
 }
 
-/// How many views were made.
+/// A sink that counts the views.
 struct ViewCount<'a>(&'a mut u64);
 
 impl Sink for ViewCount<'_> {

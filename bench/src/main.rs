@@ -1,6 +1,7 @@
-//! Our side of `cargo xtask bench`: `calmix-bench NAME ARGUMENTS` prepares one case and repeats it on command.
+//! The program on calmix's side of `cargo xtask bench`: `calmix-bench NAME ARGUMENTS` prepares one case and repeats it on
+//! command.
 //!
-//! A new bench is a module here and an arm in `main`; `xtask/src/bench/catalogue.rs` lists the cases.
+//! To add a bench, add a module here and an arm in `main`; `xtask/src/bench/catalogue.rs` lists the cases.
 #![forbid(unsafe_code)]
 
 mod data;
@@ -21,7 +22,7 @@ mod worker;
 
 use anyhow::{Result, bail};
 
-/// As in the `calmix` binary.
+/// The allocator of the `calmix` binary.
 #[cfg(all(feature = "engine", feature = "jemalloc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -1,4 +1,4 @@
-//! Measures of predictions and a fitted temperature: `MEASURE FOLDER`, of the files that `bench/peers/logits.py` makes.
+//! Measures of predictions and a fitted temperature: `MEASURE FOLDER`, on files that `bench/peers/logits.py` makes.
 
 use std::fs;
 use std::path::Path;
@@ -12,10 +12,10 @@ use calmix_metrics::measure::{
 
 const CLASSES: usize = 1_000;
 
-/// A measure of numbers and labels.
+/// A measure of logits or probabilities and labels.
 type Measure = fn(Matrix<'_>, &[u32]) -> Result<f64>;
 
-/// One repetition: the measure from the numbers in memory.
+/// Prepares the case. A repetition computes the measure from numbers in memory.
 pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<f64>> {
     let &[measure, folder] = case else {
         bail!("the cases of measures are `MEASURE FOLDER`, not {case:?}");
@@ -42,7 +42,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<f64>> {
     Ok(move || compute(Matrix::new(&numbers, labels.len(), CLASSES)?, &labels))
 }
 
-/// Fifteen bins as torchmetrics counts them, so that the results can be compared.
+/// Returns fifteen bins with torchmetrics' convention, so that the results can be compared.
 fn torchmetrics() -> Binning {
     match Binning::default() {
         Binning::EqualWidth { bins, .. } => Binning::EqualWidth { bins, edges: Edges::Torchmetrics },
@@ -50,7 +50,7 @@ fn torchmetrics() -> Binning {
     }
 }
 
-/// The words of four bytes of a file.
+/// Reads a file as words of four bytes.
 fn words(folder: &str, name: &str) -> Result<Vec<[u8; 4]>> {
     let path = Path::new(folder).join(name);
     let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;

@@ -1,8 +1,8 @@
 //! The engine alone on one process that runs one micro-batch or several: `KIND MICRO_BATCHES`, WRN-28-2, 16 + 112 rows per
 //! micro-batch.
 //!
-//! A repetition trains on eight micro-batches: in eight steps of one, or in one step of eight. So times compare directly, and
-//! memory shows whether the graphs of several micro-batches live at the same time.
+//! A repetition trains on eight micro-batches, in eight steps of one or in one step of eight. So times can be compared directly,
+//! and the memory shows whether the graphs of several micro-batches exist at the same time.
 
 use anyhow::{Context, Result, bail};
 use calmix_core::micro_batching::{MicroBatching, Partition, RowsPerMicroBatch};
@@ -25,7 +25,7 @@ const CLASSES: usize = 10;
 const THREADS: usize = 2;
 const SEED: Seed = Seed(1);
 
-/// One repetition: eight micro-batches.
+/// Prepares the case. A repetition trains on eight micro-batches.
 pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<f64> + use<>> {
     let &[kind, micro_batches] = case else {
         bail!("the cases of micro-batches are `KIND MICRO_BATCHES`, not {case:?}")
@@ -59,7 +59,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<f64> + use
         for _ in 0..MICRO_BATCHES / micro_batches {
             let observed = engine.observe(&method, &batch, true)?;
             if plan.is_none() {
-                // One plan of the first micro-batch's rows, for all: only the passes are measured.
+                // Use one plan, of the first micro-batch's rows, for all micro-batches: only the passes are measured.
                 let observation = observed.observation()?;
                 let first = calmix_core::observation::Observation {
                     labelled: observation.labelled.range(0..ROWS[0]),
@@ -79,7 +79,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<f64> + use
     })
 }
 
-/// The plan of one micro-batch for each of several, on its own rows.
+/// Copies the plan of one micro-batch for several, each on its own rows.
 fn copies(one: &LocalPlan, micro_batches: usize) -> LocalPlan {
     let moved = |image: Image, n: usize| match image {
         Image::Labelled(i) => Image::Labelled(i + n * ROWS[0]),

@@ -1,4 +1,4 @@
-//! Places in the order of a stream: `at|cursor SAMPLES COUNT`.
+//! Positions in the order of a stream: `at|cursor SAMPLES COUNT`.
 
 use std::num::NonZeroU64;
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use calmix_core::order::{Order, Visit};
 use calmix_core::rng::{Domain, Seed};
 
-/// One repetition: `COUNT` positions all over the first epoch, each on its own or through a cursor.
+/// Prepares the case. A repetition reads `COUNT` positions spread over the first epoch, each on its own or through a cursor.
 pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<u64>> {
     let &[way, samples, count] = case else {
         bail!("the cases of order are `at|cursor SAMPLES COUNT`, not {case:?}");

@@ -1,4 +1,4 @@
-//! One plan for the paper's batch: `BASE CLASSES WIDTH`.
+//! Plans for the paper's batch: `BASE CLASSES WIDTH`.
 
 use anyhow::{Context, Result, bail};
 use calmix_core::matrix::Matrix;
@@ -10,15 +10,15 @@ use calmix_core::pseudo::{Base, FixMatch, FlexMatch, SoftMatch};
 use calmix_core::rng::{Domain, Seed, Stream};
 use calmix_core::schedule::{RunStep, Start};
 
-/// Steps in a repetition.
+/// The number of steps per repetition.
 const STEPS: usize = 20;
 const LABELLED: usize = 64;
 const UNLABELLED: usize = 448;
-/// Samples with a memory, labelled ones first.
+/// The number of samples with a state, labelled ones first.
 const SAMPLES: u64 = 50_000;
 const LABELLED_SAMPLES: u64 = 400;
 
-/// One repetition: some steps of CalibrateMix as the paper defines it, with other samples every time.
+/// Prepares the case. A repetition plans some steps of CalibrateMix as the paper defines it, with other samples every time.
 pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<Vec<StepPlan>>> {
     let &[base, classes, width] = case else {
         bail!("the cases of plan are `BASE CLASSES WIDTH`, not {case:?}");

@@ -1,8 +1,8 @@
 //! Predictions of images: `files|scaled|views COUNT FOLDER`.
 //!
-//! - `files` is what `calmix predict` does but for writing rows: a list of files, read ahead and decoded by two workers,
-//!   through the network, to labels with calibrated confidence. `scaled` decodes large JPEGs to a fraction of their size.
-//! - `views` is the network alone on the same images, decoded before and in memory: what `files` could reach at best.
+//! - `files` does what `calmix predict` does, except for writing rows: two workers read ahead and decode a list of files, and
+//!   the network predicts labels with calibrated confidence. `scaled` decodes large JPEGs to a fraction of their size.
+//! - `views` runs the network alone on the same images, already decoded in memory: the upper limit for `files`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use calmix_run::model_info::{FORMAT, ModelInfo};
 
 use crate::step::settings;
 
-/// Of ONNX Runtime, and workers.
+/// The number of ONNX Runtime's threads, and of workers.
 const THREADS: usize = 2;
 const BATCH: usize = 64;
 const SIZE: u32 = 32;
 
-/// One repetition: all images; what is returned is the sum of their confidence.
+/// Prepares the case. A repetition predicts all images and returns the sum of their confidences.
 pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<f32>>> {
     let &[what @ ("files" | "scaled" | "views"), count, folder] = case else {
         bail!("the cases of predict are `files|scaled|views COUNT FOLDER`, not {case:?}");
@@ -70,7 +70,7 @@ fn loader(model: &Model, paths: &[PathBuf], side: u32) -> Result<EvalLoader> {
     )?)
 }
 
-/// WRN-28-2 with its initial weights: its outputs do not matter here.
+/// Returns WRN-28-2 with its initial weights: its outputs do not matter here.
 fn model() -> Result<Model> {
     let settings = settings("lean")?;
     let weights = Engine::new(settings, Seed(1))?.snapshot()?.ema;

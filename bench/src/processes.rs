@@ -1,8 +1,8 @@
-//! Training runs on one process or on several of this machine: `PROCESSES THREADS FOLDER`.
+//! Training on one process or on several of this machine: `PROCESSES THREADS FOLDER`.
 //!
-//! What is measured is `calmix_train`'s own loop: loader, plan, exchange, update. It runs in a thread of its own and waits
-//! before the first step of every repetition for a signal. The other processes are this program again, with
-//! a launcher's variables; their signals come through standard input.
+//! This measures `calmix_train`'s own loop: loader, plan, exchange, update. It runs in a separate thread and waits for a signal
+//! before the first step of every repetition. The other processes run this program with a launcher's variables; they receive
+//! their signals through standard input.
 
 use std::io::{BufRead, Write, stdin};
 use std::net::TcpListener;
@@ -22,24 +22,24 @@ use calmix_run::sink::Sink;
 use calmix_train::launch::{LaunchInfo, Launcher, StoreHost};
 use calmix_train::trainer::{StepPhase, StepTraffic, Trainer};
 
-/// Steps in a repetition.
+/// The number of steps per repetition.
 const STEPS: u64 = 2;
 const CLASSES: usize = 10;
 
 static NEVER_STOP: AtomicBool = AtomicBool::new(false);
 
-/// The metrics of a repetition beside its time.
+/// The metrics of a repetition in addition to its time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Metrics {
     pace: Pace,
     expected: u64,
-    /// Seconds that the cores worked for the first process, if the system provides it.
+    /// The CPU time of the first process in seconds, if the system provides it.
     worked: Option<f64>,
 }
 
 impl Metrics {
-    /// Of a step: how long the cores worked for the first process, which is about the same on a busy machine as on a
-    /// quiet one; and of several, what it sent, what the formula says, and the share of time that took.
+    /// Formats the metrics per step: the CPU time of the first process, which depends little on the load of the machine; and with
+    /// several processes, the bytes sent, those by the formula, and the share of time that sending took.
     pub(crate) fn to_line(&self) -> String {
         let worked = self.worked.map(|seconds| format!("cpu-ms={:.1} ", 1e3 * seconds / STEPS as f64));
         let worked = worked.unwrap_or_default();
@@ -54,7 +54,7 @@ impl Metrics {
     }
 }
 
-/// One repetition: some steps of a run that goes on from one to the next.
+/// Prepares the case. A repetition is some steps of one run, which continues in the next repetition.
 pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<Metrics> + use<>> {
     let &[processes, threads, folder] = case else {
         bail!("the cases of processes are `PROCESSES THREADS FOLDER`, not {case:?}");
@@ -72,11 +72,11 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<Metrics> +
     let first_launch = (size > 1).then(|| launch_info(0, size, port));
     thread::spawn(move || {
         if let Err(error) = lead(&recipe, first_launch.as_ref(), &run, signals, done) {
-            // The waiting side gets an error, because this end of the channel closes.
+            // The waiting side notices the error, because this end of the channel closes.
             let _ = writeln!(std::io::stderr(), "{error:#}");
         }
     });
-    // The run is open, and its first step is next.
+    // Wait until the run is open and its first step is next.
     is_done.recv().context("the run did not begin")?;
     Ok(move || {
         let _kept = &temp;
@@ -92,16 +92,16 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<Metrics> +
     })
 }
 
-/// Seconds that the cores have worked for this process, in steps of ten milliseconds: on Linux, nothing elsewhere.
+/// Returns the CPU time of this process in seconds, in steps of ten milliseconds; on Linux only.
 fn worked() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // proc(5): fields 14 and 15, in hundredths of a second; the second field, in brackets, may have spaces.
+    // proc(5): fields 14 and 15, in hundredths of a second; the second field, in brackets, may contain spaces.
     let (_, fields) = stat.rsplit_once(')')?;
     let times = fields.split_whitespace().skip(11).take(2).map(str::parse::<f64>);
     Some(times.sum::<Result<f64, _>>().ok()? / 100.0)
 }
 
-/// The first process: continues at a signal, and answers with the pace of its steps.
+/// Runs the first process: continues on a signal, and responds with the pace of its steps.
 fn lead(
     recipe: &Resolved,
     launch: Option<&LaunchInfo>,
@@ -116,7 +116,7 @@ fn lead(
             let pace = *seen.lock().unwrap_or_else(PoisonError::into_inner);
             let signals = signals.lock().unwrap_or_else(PoisonError::into_inner);
             if done.send(pace).is_err() || signals.recv().is_err() {
-                // The receiver is gone: the process is about to end.
+                // When the receiver is gone, the process is about to end.
                 loop {
                     thread::park();
                 }
@@ -126,7 +126,7 @@ fn lead(
     train(trainer, recipe, launch, run)
 }
 
-/// Another process: continues at every line of its standard input, and ends with it.
+/// Runs another process: continues on every line of its standard input, and ends with it.
 pub(crate) fn follow(case: &[&str]) -> Result<()> {
     let &[threads, folder, run] = case else { bail!("expected `THREADS FOLDER RUN`, not {case:?}") };
     let launch = LaunchInfo::from_environment(|name| std::env::var(name).ok())?.context("no launcher")?;
@@ -171,7 +171,7 @@ fn launch_info(rank: usize, size: usize, port: u16) -> LaunchInfo {
     }
 }
 
-/// FixMatch with CalibrateMix on CIFAR-10; in two micro-batches.
+/// Returns FixMatch with CalibrateMix on CIFAR-10, in two micro-batches.
 fn recipe(folder: &str, threads: &str) -> Result<Resolved> {
     let settings = [
         &format!("dataset.path={folder}"),
@@ -197,7 +197,7 @@ fn recipe(folder: &str, threads: &str) -> Result<Resolved> {
     Ok(layers.resolve()?)
 }
 
-/// Remembers the last pace.
+/// A sink that stores the last pace.
 struct Paces(Arc<Mutex<Option<Pace>>>);
 
 impl Sink for Paces {

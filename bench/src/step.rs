@@ -1,9 +1,9 @@
 //! Training steps of SoftMatch with CalibrateMix on CIFAR-10: `whole|bare concat|joint|lean FOLDER`.
 //!
-//! - `whole` is what training pays: batches from the loader, with USB's views, and the plan of every step.
-//! - `bare` is the same engine on one batch in memory and one finished plan: the passes, the optimiser and
-//!   the EMA, without loader and plan. It still copies the batch to libtorch,
-//!   normalises it and fetches the observation: together less than a hundredth of a step.
+//! - `whole` is complete training: batches from the loader, with USB's views, and the plan of every step.
+//! - `bare` is the same engine on one batch in memory and one finished plan: the passes, the optimiser and the EMA, without
+//!   loader and plan. It still copies the batch to libtorch, normalises it and fetches the observation: together less than a
+//!   hundredth of a step.
 
 mod cifar;
 
@@ -31,20 +31,20 @@ use calmix_recipe::step_kind::{StepKind, SumKind};
 
 use cifar::Cifar;
 
-/// Steps in a repetition, as in bench/peers/step.py.
+/// The number of steps per repetition, as in bench/peers/step.py.
 const STEPS: u64 = 4;
 /// B and μ·B, with μ = 7.
 const ROWS: [u32; 2] = [16, 112];
 const CLASSES: usize = 10;
-/// Of libtorch.
+/// The number of libtorch's threads.
 const THREADS: usize = 2;
 const LEARNING_RATE: f64 = 0.03;
 const SEED: Seed = Seed(1);
 
-/// One repetition: some steps; what is returned is the sum of their losses.
+/// Prepares the case. A repetition takes some steps and returns the sum of their losses.
 ///
-/// A whole repetition starts its own loader and takes all that it makes. No batch of it is made while another side
-/// has its turn, at the price of a first batch that nothing overlaps with.
+/// With `whole`, a repetition starts its own loader and uses all of its batches. So no batch is made while another side is
+/// measured, but no computation overlaps with the first batch.
 pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<f64>>> {
     let &[what @ ("whole" | "bare"), kind @ ("concat" | "joint" | "lean"), folder] = case else {
         bail!("the cases of step are `whole|bare concat|joint|lean FOLDER`, not {case:?}");
@@ -79,7 +79,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<f64>>> 
         let mut total = 0.0;
         for _ in 0..STEPS {
             let observed = engine.observe(&method, &as_engine_batch(&batch, &partition), true)?;
-            // The first step is part of a repetition that is not counted, as that of all sides is.
+            // The first step belongs to the warm-up repetition, which is not counted on any side.
             if reused_plan.is_none() {
                 reused_plan = Some(planned(&mut planner, &observed, &batch)?);
             }
@@ -104,7 +104,7 @@ pub(crate) fn settings(kind: &str) -> Result<Settings> {
     };
     Ok(Settings {
         model: ModelSpec {
-            // Of CIFAR-10.
+            // The statistics of CIFAR-10.
             mean: [0.4914, 0.4822, 0.4465],
             std: [0.2471, 0.2435, 0.2616],
             ..ModelSpec::new("wrn-28-2".parse()?, 32)

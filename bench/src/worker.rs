@@ -1,4 +1,4 @@
-//! This end of the protocol in `xtask/src/bench/worker.rs`.
+//! The worker's end of the protocol in `xtask/src/bench/worker.rs`.
 
 use std::hint::black_box;
 use std::io::{BufRead, Write, stdin, stdout};
@@ -7,13 +7,13 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Announces that the case is ready, then repeats it on command. The result of a repetition is kept from the
-/// optimiser and dropped outside the measured time.
+/// Announces that the case is ready, then repeats it on command. The result of a repetition is hidden from the optimiser and
+/// dropped outside the measured time.
 pub(crate) fn serve<T>(repetition: impl FnMut() -> Result<T>) -> Result<()> {
     serve_with_metrics(repetition, |_| String::new())
 }
 
-/// The same, with metrics of each repetition beside its time: `name=number` with spaces between them.
+/// Serves repetitions that also return metrics, as `name=number` separated by spaces.
 pub(crate) fn serve_with_metrics<T>(
     repetition: impl FnMut() -> Result<T>,
     metrics: impl Fn(&T) -> String,
@@ -22,8 +22,7 @@ pub(crate) fn serve_with_metrics<T>(
     answer(repetition, || start.elapsed().as_secs_f64(), metrics)
 }
 
-/// The same in seconds of the processor instead of the clock, of a repetition that works in this thread and results in
-/// a number.
+/// Serves repetitions that are measured in CPU time. They must work in this thread and return a number.
 pub(crate) fn serve_cpu(repetition: impl FnMut() -> Result<f64>) -> Result<()> {
     let cpu_seconds = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);

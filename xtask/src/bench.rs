@@ -1,11 +1,10 @@
 //! `cargo xtask bench`: calmix and its peers, side by side on the same machine in the same run.
 //!
-//! All sides are processes that prepare a case and then repeat it on command ([`worker`] has the protocol),
-//! so none pays for another's start-up. Repetitions alternate between the sides, and so does the side
-//! that goes first, so a machine that slows down or speeds up does so for all. The result is the
-//! median of each side.
+//! All sides are processes that prepare a case and then repeat it on command ([`worker`] has the protocol), so start-up is not
+//! measured. Repetitions alternate between the sides, and so does the side that goes first, so a change in the machine's speed
+//! affects all of them. The result is the median of each side.
 //!
-//! Written by hand: criterion, divan and hyperfine measure one side after the other, and none starts a peer in Python.
+//! criterion, divan and hyperfine are not used: they measure one side after the other, and none starts a peer in Python.
 
 mod catalogue;
 mod files;
@@ -26,7 +25,7 @@ use measurement::{Measurement, median};
 use sides::Comparison;
 use worker::{Turns, Worker};
 
-/// Enough repetitions that a single outlier does not change the median.
+/// The default number of repetitions, enough that a single outlier does not change the median.
 const DEFAULT_REPEAT: usize = 9;
 
 /// The command line.
@@ -37,14 +36,14 @@ struct Request {
     repeat: usize,
 }
 
-/// Measures every case of the named bench and prints a table, or one JSON object per line.
+/// Measures every case of a bench, and prints a table or one JSON object per line.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let request = request(arguments)?;
     let bench = BENCHES.iter().find(|bench| bench.name == request.name);
     let bench = bench.with_context(|| format!("there is no bench `{}`; {}", request.name, names()))?;
     let (mut lines, mut tables) = (Vec::new(), Vec::new());
     for case in bench.cases {
-        if let Some(reason) = obstacle(case) {
+        if let Some(reason) = reason_to_skip(case) {
             eprintln!("bench: skipped, because {reason}: {}", case.name);
             continue;
         }
@@ -102,8 +101,8 @@ fn names() -> String {
     format!("the names are:{}", lines.concat())
 }
 
-/// Why the case cannot be measured here.
-fn obstacle(case: &Case) -> Option<String> {
+/// Returns the reason why the case cannot be measured here, if any.
+fn reason_to_skip(case: &Case) -> Option<String> {
     let is_missing = |program: &&&str| Command::new(program).arg("--version").output().is_err();
     let program = case.extra.as_ref().and_then(|extra| extra.programs.iter().find(is_missing));
     if let Some(program) = program {
@@ -114,7 +113,7 @@ fn obstacle(case: &Case) -> Option<String> {
     missing.then(|| format!("the folder CALMIX_DATASETS does not contain {}", files.dataset))
 }
 
-/// Builds ours as the case wants it. Cargo keeps what it built for the other cases.
+/// Builds calmix with the features of the case. Cargo keeps the builds of other cases.
 fn build(case: &Case) -> Result<()> {
     let mut command = workspace::cargo();
     command.args(["build", "--release", "--quiet", "--locked", "--package", "calmix-bench"]);
@@ -126,7 +125,7 @@ fn build(case: &Case) -> Result<()> {
     Ok(())
 }
 
-/// The names of the sides and what each took.
+/// Measures a case; returns the names of the sides and their measurements.
 fn measure(bench: &Bench, case: &Case, repeat: usize) -> Result<(Vec<&'static str>, Vec<Turns>)> {
     build(case)?;
     let folder = case.files.as_ref().map(files::folder).transpose()?.flatten();
@@ -150,7 +149,7 @@ fn measure(bench: &Bench, case: &Case, repeat: usize) -> Result<(Vec<&'static st
                 Program::Ours => ours(arguments),
                 Program::Peer(peer) => {
                     let mut command = peer_command(peer, arguments)?;
-                    // Peers do not read datasets: their own would be in other formats.
+                    // Peers do not read datasets, which they would need in other formats.
                     let is_made = case.files.as_ref().is_some_and(|files| files.dataset.is_empty());
                     command.args(folder.iter().filter(|_| is_made));
                     Ok(command)
@@ -181,7 +180,7 @@ fn our_program() -> Result<PathBuf> {
 
 fn peer_command(peer: &Peer, arguments: &[&str]) -> Result<Command> {
     let mut command = Command::new(venv::python(peer.packages)?);
-    // -B: no compiled files beside the scripts.
+    // -B: write no compiled files beside the scripts.
     command.arg("-B").arg(workspace::root().join(peer.script)).args(arguments);
     Ok(command)
 }

@@ -1,4 +1,4 @@
-//! The cache of tools, Python environments and weights: outside the repository, shared by all clones.
+//! The cache of tools, Python environments and weights: outside of the repository, shared by all clones.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use crate::workspace::empty_folder;
 
-/// `$CALMIX_CACHE`, or `calmix` in `$XDG_CACHE_HOME` or in `~/.cache`; `.ci/run` looks in the same folder.
+/// Returns the folder: `$CALMIX_CACHE`, or `calmix` in `$XDG_CACHE_HOME` or in `~/.cache`. `.ci/run` uses the same rule.
 pub(crate) fn folder() -> Result<PathBuf> {
     folder_by(|name| std::env::var_os(name), std::env::home_dir())
 }
@@ -25,9 +25,9 @@ fn folder_by(variable: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>)
     Ok(caches.join("calmix"))
 }
 
-/// An installation in a folder of its own, whose name contains the version.
+/// An installation in its own folder, whose name contains the version.
 ///
-/// The file `complete` appears last, so an interrupted installation is repeated and never used.
+/// The file `complete` is written last, so an interrupted installation is repeated and never used.
 pub(crate) struct Installed {
     pub(crate) folder: PathBuf,
 }
@@ -41,7 +41,7 @@ impl Installed {
         self.folder.join("complete").is_file()
     }
 
-    /// Installs with `install` unless that has been done; returns whether it installed anything.
+    /// Installs with `install` unless that was done before; returns whether it installed anything.
     pub(crate) fn ensure(&self, install: impl FnOnce(&Path) -> Result<()>) -> Result<bool> {
         if self.is_complete() {
             return Ok(false);

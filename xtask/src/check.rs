@@ -1,4 +1,4 @@
-//! `cargo xtask check`: everything that must pass before a change is merged, cheapest first.
+//! `cargo xtask check`: all checks that must pass before a change is merged, cheapest first.
 
 mod advisories;
 mod corpus;
@@ -19,7 +19,7 @@ use crate::setup::libtorch;
 use step::{Action, STEPS, Step};
 use tier::{SkippedTests, Tier};
 
-/// Runs the named steps, or all of the tier, and stops at the first that fails.
+/// Runs the named steps, or all of the tier, and stops at the first failure.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let start = Instant::now();
     let (tier, names) = Tier::parse(arguments);
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     skipped.summarise(tier)
 }
 
-/// Compiles what does not need libtorch, so that the cores are not idle while it is being installed.
+/// Compiles the packages that do not need libtorch, so that the cores are busy while it is being installed.
 pub(crate) fn warm() -> Result<()> {
     if libtorch::require().is_ok() {
         return Ok(());
@@ -56,7 +56,7 @@ pub(crate) fn warm() -> Result<()> {
     Ok(())
 }
 
-/// The steps of these names in their usual order; without names, those of the tier.
+/// Returns the steps with these names in their usual order; without names, those of the tier.
 fn chosen(tier: Tier, names: &[&str]) -> Result<Vec<&'static Step>> {
     if let Some(unknown) = names.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
         let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
@@ -68,7 +68,7 @@ fn chosen(tier: Tier, names: &[&str]) -> Result<Vec<&'static Step>> {
     Ok(STEPS.iter().filter(wanted).collect())
 }
 
-/// Looks for every tool before the first step runs, so that a missing one is an error at once.
+/// Finds all tools before the first step runs, so that a missing one is reported immediately.
 fn prepare(steps: Vec<&'static Step>, tier: Tier) -> Result<Vec<(&'static Step, Action)>> {
     let prepared = steps.into_iter().map(|step| {
         let action =

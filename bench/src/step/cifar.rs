@@ -1,4 +1,4 @@
-//! CIFAR-10 with four labels per class, as the loader delivers it.
+//! CIFAR-10 with four labels per class, from the loader.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -15,22 +15,22 @@ use calmix_data::source::SourceSpec;
 use calmix_data::split::{LabelSplit, SplitPlan};
 use tempfile::TempDir;
 
-/// The loader's threads. One makes a batch in a fraction of a step; a second would only take turns with libtorch's.
+/// The number of the loader's threads. One makes a batch in a fraction of a step; a second would only compete with libtorch's.
 const WORKERS: NonZeroUsize = NonZeroUsize::MIN;
-/// Room for all of CIFAR-10.
+/// A cache size for all of CIFAR-10, in bytes.
 const KEPT_BYTES: u64 = 256 << 20;
 
 /// The dataset and its labelled samples.
 pub(super) struct Cifar {
     images: Arc<dyn ImageSource>,
     views: Arc<Augment>,
-    /// Rows of a step.
+    /// The stream of a step's labelled rows.
     labelled: SampleStream,
     unlabelled: SampleStream,
     pub(super) samples: u64,
-    /// Those that keep their label.
+    /// The samples that keep their label.
     pub(super) labelled_ids: Vec<u64>,
-    /// Until the dataset is closed.
+    /// Keeps the folder until the dataset is closed.
     _prepared: TempDir,
 }
 
@@ -53,7 +53,7 @@ impl Cifar {
         })
     }
 
-    /// Starts on the batches of these steps.
+    /// Starts loading the batches of these steps.
     pub(super) fn loader(&self, seed: Seed, steps: Range<u64>) -> Result<Loader> {
         let training = Training {
             labelled: self.labelled.clone(),

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 use crate::interop::{internal, interruptible, invalid, matrix, of_fit};
 
-/// Vectors that are predicted between two looks for a signal.
+/// The number of vectors that are predicted between two checks for a signal.
 const BLOCK_ROWS: usize = 4_096;
 /// The label of a sample without one.
 const UNLABELLED: i64 = -1;
@@ -171,7 +171,7 @@ impl Classifier {
         Ok(Self { model, folded, info })
     }
 
-    /// The guarantees of these options, and the predictions of vectors.
+    /// Predicts vectors; also returns the guarantees of these options.
     fn predict(
         &self,
         py: Python<'_>,
@@ -189,7 +189,7 @@ impl Classifier {
         Ok((rule.guarantee().clone(), predictions))
     }
 
-    /// Calls `each` with some vectors after the others, until all are done or Python receives a signal.
+    /// Calls `each` with one block of vectors after the other, until all are done or Python receives a signal.
     fn by_block<T: Send>(
         &self,
         py: Python<'_>,
@@ -200,7 +200,7 @@ impl Classifier {
         interruptible(py, |stop| {
             let mut all = Vec::new();
             for block in numbers.chunks(BLOCK_ROWS * width) {
-                // What there is by then is dropped.
+                // After a signal, the results so far are dropped.
                 if stop.load(Ordering::Relaxed) {
                     break;
                 }
@@ -210,7 +210,7 @@ impl Classifier {
         })?
     }
 
-    /// Rows of one entry per class.
+    /// Returns rows with one entry per class.
     fn table<'py, T: Element>(&self, py: Python<'py>, numbers: Vec<T>) -> PyResult<Bound<'py, PyArray2<T>>> {
         let classes = self.info.classes.len();
         let rows = numbers.len() / classes.max(1);
@@ -222,8 +222,8 @@ fn class(label: i64) -> Option<u32> {
     if label == UNLABELLED { None } else { u32::try_from(label).ok() }
 }
 
-/// The samples that heads of folds predicted, and the probabilities of the head that is the model, each label calibrated
-/// without itself.
+/// Returns the samples with out-of-fold predictions, and the probabilities of the selected head for them, each calibrated without
+/// its own label.
 fn out_of_fold(fit: &HeadFit, stop: &AtomicBool) -> PyResult<(Vec<u64>, Vec<f32>)> {
     let Some(kept) = fit.head() else { return Ok((Vec::new(), Vec::new())) };
     let logits = match kept.calibrator.calibrator() {
@@ -237,7 +237,7 @@ fn out_of_fold(fit: &HeadFit, stop: &AtomicBool) -> PyResult<(Vec<u64>, Vec<f32>
     Ok((kept.predictions.ids.clone(), Calibrator::IDENTITY.probabilities(logits).map_err(internal)?))
 }
 
-/// The heads that were tried, the difference that samples without labels made, and which labels a calibrator lacks.
+/// Describes the heads that were tried, the difference made by unlabelled samples, and the labels that a calibrator lacks.
 fn describe(fit: &HeadFit) -> Value {
     let heads: Vec<Value> =
         fit.heads.iter().enumerate().map(|(n, head)| candidate(head, n == fit.selected)).collect();

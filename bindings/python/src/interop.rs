@@ -1,4 +1,4 @@
-//! What every function needs on the way from Python and back: exceptions, labels, matrices, and signals during long work.
+//! The conversions between Python and Rust that all functions need: exceptions, labels, matrices, and signals during long work.
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,17 +11,17 @@ use numpy::{Element, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-/// What the caller passed is invalid.
+/// Converts an error of the caller.
 pub(crate) fn invalid(error: impl Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// An error of this package, not of its caller.
+/// Converts an error of this package, not of its caller.
 pub(crate) fn internal(error: impl Display) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
 
-/// An error of a fit.
+/// Converts an error of a fit.
 pub(crate) fn of_fit(error: &HeadsError) -> PyErr {
     match error {
         HeadsError::Stopped => PyKeyboardInterrupt::new_err("the fit was interrupted"),
@@ -29,10 +29,10 @@ pub(crate) fn of_fit(error: &HeadsError) -> PyErr {
     }
 }
 
-/// The class of each label.
+/// Converts labels to classes.
 ///
 /// # Errors
-/// If one of them is negative, or too large for a class.
+/// If a label is negative, or too large for a class.
 pub(crate) fn classes_of(labels: &PyReadonlyArray1<'_, i64>) -> PyResult<Vec<u32>> {
     let class = |(row, &label): (usize, &i64)| {
         u32::try_from(label).map_err(|_| invalid(format!("row {row}: {label} is not a class")))
@@ -40,10 +40,10 @@ pub(crate) fn classes_of(labels: &PyReadonlyArray1<'_, i64>) -> PyResult<Vec<u32
     labels.as_slice()?.iter().enumerate().map(class).collect()
 }
 
-/// How often the interpreter is polled for a signal.
+/// The time between two checks of the interpreter for a signal.
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Runs `work` on a thread of its own without the interpreter, and sets its argument when Python receives a signal.
+/// Runs `work` on a separate thread without the interpreter, and sets its argument when Python receives a signal.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&AtomicBool) -> T + Send,
@@ -69,7 +69,7 @@ pub(crate) fn interruptible<T: Send>(
     })
 }
 
-/// The rows of an array.
+/// Views an array as rows.
 pub(crate) fn matrix<'a, T: Scalar + Element>(
     array: &'a PyReadonlyArray2<'_, T>,
 ) -> PyResult<MatrixOf<'a, T>> {

@@ -1,5 +1,5 @@
-//! The extension module `calmix._calmix`: plain functions and classes over arrays, which the Python code in `python/calmix`
-//! wraps. Arrays are checked there; here they are contiguous, and the interpreter is released while Rust computes.
+//! The extension module `calmix._calmix`: functions and classes on arrays, which the Python code in `python/calmix` wraps. The
+//! Python code checks arrays, which are contiguous here, and the interpreter is released while Rust computes.
 
 #![allow(clippy::needless_pass_by_value, reason = "PyO3 passes arguments as it extracts them")]
 

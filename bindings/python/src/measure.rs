@@ -17,13 +17,13 @@ use pyo3::prelude::*;
 
 use crate::interop::{classes_of, internal, invalid, matrix};
 
-/// The largest distance of a row's sum from 1: probabilities in half precision are that far off.
+/// The largest distance of a row's sum from 1, which allows for probabilities in half precision.
 pub(crate) const SUM_TOLERANCE: f64 = 1e-3;
 
-/// Replicates of a smooth ECE: each takes as long as the measure itself.
+/// The number of replicates of a smooth ECE, each of which takes as long as the measure itself.
 const SMOOTH_REPLICATES: u64 = 200;
 
-/// Rows of numbers, which are not converted: 0.7 in f64 is another bin than 0.7 in f32.
+/// Rows of numbers in their original type: 0.7 in f64 may be in another bin than 0.7 in f32.
 #[derive(FromPyObject)]
 pub(crate) enum RowsOf<'py> {
     Single(PyReadonlyArray2<'py, f32>),
@@ -55,7 +55,7 @@ fn detached<T: Scalar + Element + Sync, R: Send>(
     py.detach(|| compute(rows))
 }
 
-/// What is computed of each bin.
+/// A function of the bins.
 type OfBins = fn(&[ReliabilityBin]) -> f64;
 type BinTuple = (usize, f64, f64);
 
@@ -103,7 +103,7 @@ pub(crate) fn reliability_bins(
     Ok(filled.map(|bin| (bin.count, bin.confidence, bin.accuracy)).collect())
 }
 
-/// Which measure, and how.
+/// The requested measure and its options.
 #[derive(Clone, Copy)]
 struct How<'a> {
     name: &'a str,
@@ -140,7 +140,7 @@ impl How<'_> {
                 self.value(labels.len(), |counts| counts.mean(&nll))
             }
             "brier_score" | "class_wise_ece" => {
-                // The bins refer to the probabilities, so these live until the last replicate.
+                // The bins borrow the probabilities, so these must live until the last replicate.
                 let computed =
                     if self.are_logits { Temperature::IDENTITY.probabilities(rows) } else { Vec::new() };
                 let shape = (rows.rows(), rows.width());
@@ -161,7 +161,7 @@ impl How<'_> {
         self.top_label(rows, labels)
     }
 
-    /// Refuses rows of probabilities that do not sum to 1; that each is in [0, 1] is checked by the measures.
+    /// Refuses rows of probabilities that do not sum to 1. The measures check that each is in [0, 1].
     fn check_sums<T: Scalar>(self, rows: MatrixOf<'_, T>) -> PyResult<()> {
         if self.are_logits {
             return Ok(());
@@ -184,7 +184,7 @@ impl How<'_> {
         top_label.map_err(invalid)
     }
 
-    /// The measure of rows that count once, and its bootstrap interval.
+    /// Computes the measure of rows that count once, and its bootstrap interval.
     fn value(self, rows: usize, of: impl Fn(&Counts) -> f64) -> PyResult<(f64, (f64, f64))> {
         let value = of(&Counts::once(rows));
         let Some(level) = self.level else { return Ok((value, (value, value))) };

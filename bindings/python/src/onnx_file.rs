@@ -1,5 +1,5 @@
-//! Reads an exported model before a runtime does. onnxruntime runs whatever a file contains: versions before 1.24 read weights
-//! from any file that the model names, and a loop inside a model need not end. calmix writes neither.
+//! Checks an exported model before a runtime reads it. onnxruntime runs whatever a file contains: versions before 1.24 read
+//! weights from any file that the model names, and a loop in a model need not end. calmix writes neither.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use pyo3::types::PyBytes;
 
 use crate::interop::invalid;
 
-/// Bytes of the longest protobuf message.
+/// The maximum size of a protobuf message in bytes.
 const MAX_BYTES: u64 = i32::MAX as u64;
 
 /// The bytes of an exported model that has all its weights in it and no graph inside a node.
@@ -23,7 +23,7 @@ pub(crate) fn read_onnx(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyB
 
 fn checked(path: &Path) -> Result<Vec<u8>, String> {
     let in_file = |problem: &dyn std::fmt::Display| format!("{}: {problem}", path.display());
-    // The user named this file; caches of downloaded models have links in the place of files.
+    // The user named this file, so links are followed: caches of downloaded models consist of them.
     let resolved = fs::canonicalize(path).map_err(|error| in_file(&error))?;
     let bytes = safe_open::read(&resolved, MAX_BYTES).map_err(|error| error.to_string())?;
     check_model(&bytes).map_err(|problem| {
@@ -32,7 +32,7 @@ fn checked(path: &Path) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-// The numbers of the fields are those of onnx.proto. A message that occurs twice is one whose fields are those of both.
+// The field numbers are those of onnx.proto. The fields of a message that occurs twice are merged.
 
 fn check_model(message: &[u8]) -> Result<(), String> {
     let mut has_graph = false;
@@ -93,8 +93,8 @@ fn check_tensor(message: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// The fields of a message with their numbers. The reader is strict: where others drop the upper bits of a long key or
-/// integer, they would find another field than this check.
+/// Iterates over the fields of a message. The parser is strict: if it accepted a long key or integer, of which others drop the
+/// upper bits, they would see another field than this check.
 fn fields(message: &[u8]) -> impl Iterator<Item = Result<(u32, Value<'_>), String>> {
     Fields::new(message).map(|field| field.map(|field| (field.number, field.value)).map_err(|_| damaged()))
 }

@@ -1,5 +1,5 @@
-//! The planner of CalibrateMix and its base algorithms: outputs of a network in, the plan of a training step out. It is
-//! `calmix_core::planner::Planner`, which trains the heads of calmix too.
+//! The planner of CalibrateMix and its base algorithms: outputs of a network in, the plan of a training step out. It wraps
+//! `calmix_core::planner::Planner`, which also trains the heads of calmix.
 
 use calmix_core::loss::LossKind;
 use calmix_core::method::MethodState;
@@ -162,7 +162,7 @@ impl Planner {
 }
 
 impl Planner {
-    /// The place of an unlabelled sample.
+    /// Returns the slot of an unlabelled sample.
     fn slot(&self, id: u64) -> PyResult<u64> {
         match self.unlabelled.binary_search(&id) {
             Ok(slot) => Ok(slot as u64),
@@ -171,7 +171,7 @@ impl Planner {
     }
 }
 
-/// A plan as arrays by name.
+/// Converts a plan to arrays by name.
 fn as_dict<'py>(
     py: Python<'py>,
     planned: &Planned,

@@ -1,4 +1,4 @@
-//! Pages and data of reports, as bytes: of predictions and labels, and of run folders.
+//! Report pages and their data as bytes, of predictions with labels or of run folders.
 
 use std::path::PathBuf;
 

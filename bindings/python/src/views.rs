@@ -1,4 +1,4 @@
-//! The pixels that a model of images reads, by the decoder and the resizing of its training.
+//! The pixels that a model of images reads, made by the decoder and the resizing of its training.
 
 use std::path::{Path, PathBuf};
 

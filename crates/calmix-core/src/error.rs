@@ -13,7 +13,7 @@ pub enum CoreError {
         /// The id of the sample, or its slot.
         sample: u64,
     },
-    /// A row with another number of classes.
+    /// A row whose number of classes differs from the store's.
     Classes {
         /// The number of classes of the store.
         expected: usize,
@@ -39,7 +39,7 @@ pub enum CoreError {
         /// A description of the damage.
         what: &'static str,
     },
-    /// A column has another length than the ids.
+    /// A column whose length differs from the number of ids.
     Length {
         /// The batch: `labelled` or `unlabelled`.
         batch: &'static str,

@@ -1,11 +1,11 @@
 //! Reductions of long rows with partial results side by side.
 //!
-//! A vector unit works on all lanes at once; and because the lanes are part of the definition, the result has
-//! the same bits whether there is one or not.
+//! A vector unit computes all lanes at once. Because the lanes are part of the definition, the result has the same
+//! bits without a vector unit.
 
 use crate::matrix::Scalar;
 
-/// The number of partial results if the width of one vector unit is enough.
+/// The number of partial results of a reduction that needs no more than the width of one vector unit.
 const LANES: usize = 8;
 
 /// The number of partial sums of a product: enough to hide the latency of an addition.
@@ -23,7 +23,7 @@ pub fn dot(x: &[f32], y: &[f32]) -> f32 {
     for ((lane, x), y) in lanes.iter_mut().zip(x_rest).zip(y_rest) {
         *lane += x * y;
     }
-    // Halves onto halves: as many steps as a tree is high, not as there are lanes.
+    // Fold the upper half onto the lower one: log₂(DOT_LANES) dependent additions instead of DOT_LANES.
     let mut width = DOT_LANES / 2;
     while width > 0 {
         let (left, right) = lanes.split_at_mut(width);

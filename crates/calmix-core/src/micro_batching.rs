@@ -1,6 +1,6 @@
-//! Groups and micro-batches: how a step is divided, whichever processes run it, and which rows belong to which micro-batch.
+//! The division of a step into groups and micro-batches, and the rows of each, whichever processes run it.
 //!
-//! This is the only description of them: the loader draws the rows of a micro-batch by it, the engine trains micro-batch by
+//! This is the only description of it: the loader draws the rows of a micro-batch by it, the engine trains micro-batch by
 //! micro-batch, and the trainer only adds which process runs which micro-batches.
 
 use std::num::{NonZeroU32, NonZeroU64};
@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::observation::Row;
 
-/// How a step is divided into micro-batches. A run stores it at its first launch and never changes it.
+/// The division of a step into groups and micro-batches. A run stores it at its first launch and never changes it.
 ///
 /// A step has `groups` batches, each with its own plan; each batch is cut into `micro_batches` micro-batches. Processes run one
 /// or more micro-batches; nothing else depends on the number of processes.
@@ -30,7 +30,7 @@ pub struct MicroBatch {
 }
 
 impl Default for MicroBatching {
-    /// One group of one micro-batch.
+    /// Returns one group of one micro-batch.
     fn default() -> Self {
         Self { groups: NonZeroU32::MIN, micro_batches: NonZeroU32::MIN }
     }
@@ -141,7 +141,7 @@ impl RowsPerMicroBatch {
         }
     }
 
-    /// Returns the micro-batch of a row of such a batch.
+    /// Returns the micro-batch of a row in a batch of consecutive micro-batches.
     pub fn micro_batch_of(self, row: Row) -> usize {
         match row {
             Row::Labelled(i) => i / self.labelled.max(1),
@@ -151,12 +151,12 @@ impl RowsPerMicroBatch {
 }
 
 impl Partition {
-    /// One group in one micro-batch: all of a batch.
+    /// Creates the partition of a step with one group in one micro-batch.
     pub fn whole(labelled: usize, unlabelled: usize) -> Self {
         Self::equal(MicroBatching::default(), RowsPerMicroBatch { labelled, unlabelled }, 1)
     }
 
-    /// A batch with `local` micro-batches of a step.
+    /// Creates the partition of a batch with `local` equal micro-batches of a step.
     pub fn equal(micro_batching: MicroBatching, rows: RowsPerMicroBatch, local: usize) -> Self {
         let group = rows.of(micro_batching.of_group(0));
         Self {

@@ -207,7 +207,7 @@ choice! {
 }
 
 impl Mixup {
-    /// Draws λ for each pair of a group, whose first rows are the samples `ids`.
+    /// Draws λ for each pair of a group; `ids` are the samples of the pairs' first rows.
     pub fn draw_lambda(&self, ids: &[u64], seed: Seed, step: u64) -> Vec<f32> {
         let coefficients: Vec<f64> = match self.lambda {
             LambdaSource::Fixed(lambda) => vec![lambda; ids.len()],

@@ -1,13 +1,13 @@
 //! The order of samples: a pure function of the seed and the position, for any number of samples.
 //!
-//! An order visits every sample exactly once per epoch, in a new order in every epoch.
-//! It is never stored: [`Order::at`] computes any position of it, so a billion samples need no array
-//! and resuming needs no state. A step takes the next rows of it ([`Feed`]).
+//! An order visits every sample exactly once per epoch, in a new order in every epoch. It is never stored: [`Order::at`] computes
+//! any position of it, so a billion samples need no array and resuming needs no state. A step takes the next rows of it
+//! ([`Feed`]).
 //!
 //! Rows belong to logical micro-batches ([`MicroBatching`](crate::micro_batching::MicroBatching)), and processes only choose
-//! which micro-batches they run, so a batch never depends on their number. The labelled stream has one order, whose rows are
-//! cut among the micro-batches. Of the unlabelled stream, every micro-batch has samples of its own ([`Membership`]) and an
-//! order of its own over them. Samples in files that are fetched as a whole have another one ([`BlockMembership`]).
+//! which micro-batches they run, so a batch never depends on their number. The labelled stream has one order, whose rows are cut
+//! among the micro-batches. Of the unlabelled stream, every micro-batch has samples of its own ([`Membership`]) and an order of
+//! its own over them. If samples lie in large files that are fetched whole, [`BlockMembership`] assigns them instead.
 //!
 //! ```
 //! use std::num::NonZeroU64;
@@ -97,7 +97,7 @@ impl Cursor {
     }
 }
 
-/// An order from which every step takes the next rows.
+/// A stream of samples from which every step takes the next rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Feed {
     /// The order of the samples.

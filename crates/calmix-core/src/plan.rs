@@ -80,7 +80,7 @@ pub fn plan_step(
     let Some(mixup) = method.mixup() else { return Ok(plan) };
 
     if let (Some(guidance), Some(RowMargins { aum, apm })) = (method.guidance(), input.margins) {
-        // Line 2: AUM of D_L and APM of D_U, which include this visit. Lines 3–7: easy and hard halves of each.
+        // Line 2: AUM of D_L and APM of D_U, including this visit. Lines 3–7: split each into easy (≥ τ) and hard (< τ).
         let labelled = guidance.split.halves(aum, x.ids, &state.labelled_threshold);
         let unlabelled = guidance.split.halves(apm, u.ids, &state.unlabelled_threshold);
         let quantile = |values| guidance.split.batch_quantile(values).map(Total::one).unwrap_or_default();
@@ -93,7 +93,7 @@ pub fn plan_step(
         return Ok(plan);
     }
 
-    // Lines 8–10: pair each easy row with one of its k most dissimilar hard rows of the other batch, and hard with easy.
+    // Lines 8–10: pair each anchor with one of its k most dissimilar candidates.
     let mixer = Mixer { mixup, batch, pseudo: &plan.pseudo, seed, step: at.step };
     let pairs: Vec<Vec<(Row, Row)>> = match (&mixup.pairing, &plan.difficulty) {
         (Pairing::Random, _) => vec![random_pairs(&mixer)],
@@ -103,8 +103,11 @@ pub fn plan_step(
             let [le, lh] = difficulty.labelled.rows(Row::Labelled);
             let [ue, uh] = difficulty.unlabelled.rows(Row::Unlabelled);
             let kinds: &[(&[Row], &[Row])] = match pairing {
+                // Supervised training: the two labelled halves with each other.
                 _ if u.ids.is_empty() => &[(&le, &lh), (&lh, &le)],
+                // The ablation "mixup all".
                 Pairing::All { .. } => &[(&le, &lh), (&le, &uh), (&lh, &ue), (&ue, &uh)],
+                // Mixup(D_L,easy, top-k dissimilar of D_U,hard) and Mixup(D_L,hard, top-k dissimilar of D_U,easy).
                 _ => &[(&le, &uh), (&lh, &ue)],
             };
             let pairs_of_kind = |(kind, (anchors, pool)): (usize, &(&[Row], &[Row]))| {

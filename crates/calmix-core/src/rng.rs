@@ -136,7 +136,7 @@ impl Stream {
     }
 }
 
-/// Counts for each id how often it came up before, as needed by [`Stream::occurrence`].
+/// Returns for each id the number of its earlier occurrences in the list, the argument of [`Stream::occurrence`].
 pub fn occurrences(ids: impl IntoIterator<Item = u64>) -> Vec<u32> {
     let mut counts = std::collections::BTreeMap::new();
     let mut count = |id| {

@@ -49,7 +49,7 @@ pub struct UnlabelledVisit {
 /// The state of a sample before a visit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Undo {
-    /// Micro-batch, slot and visits; the row of margins is with those of other samples.
+    /// Micro-batch, slot and number of visits; the margins themselves are in `undo_margins`.
     Margins(usize, u64, u32),
     /// Micro-batch, slot and label.
     Selected(usize, usize, i32),

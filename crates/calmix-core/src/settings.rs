@@ -106,7 +106,7 @@ pub struct Pattern {
     pub matches: fn(&str) -> bool,
 }
 
-/// Whether a resumed run may change a key.
+/// The rule whether a resumed run may change a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resume {
     /// No: it would be a different run.
@@ -136,14 +136,14 @@ pub trait SettingType {
 }
 
 impl Field {
-    /// Returns the description: the first paragraph of the documentation, in one line.
+    /// Returns the first paragraph of the documentation, in one line.
     pub fn description(&self) -> String {
         first_paragraph(self.doc)
     }
 }
 
 impl Word {
-    /// Returns the description: the first paragraph of the documentation, in one line.
+    /// Returns the first paragraph of the documentation, in one line.
     pub fn description(&self) -> String {
         first_paragraph(self.doc)
     }

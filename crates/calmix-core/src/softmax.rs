@@ -3,7 +3,7 @@
 use crate::lanes;
 use crate::matrix::Scalar;
 
-/// The numbers that a pass over a row treats at once.
+/// The numbers per block of a pass over a row.
 const BLOCK: usize = 128;
 
 /// Returns the class with the largest logit, the first of equals; zero for an empty row.
@@ -53,7 +53,7 @@ fn exponentials(logits: &[f32], top: f32, into: &mut [f32]) {
 /// every machine. x = n·ln 2 + r, and eʳ by its Taylor polynomial on |r| ≤ ln 2 / 2.
 #[inline]
 pub fn exp_of_negative(x: f32) -> f32 {
-    // Adding and subtracting 1.5·2²³ rounds to a whole number, which is in the low bits in between.
+    // Adding 1.5·2²³ rounds to a whole number, which is then in the low bits; subtracting it again gives the rounded value.
     const ROUND: f32 = 12_582_912.0;
     // ln 2 is split in two parts, so that n times the first is exact.
     const LN2_HIGH: f32 = 355.0 / 512.0;

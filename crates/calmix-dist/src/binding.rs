@@ -16,9 +16,9 @@ pub(crate) use store::Store;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct C10dError {
-    /// A store's timeout passed; the connection is intact.
+    /// Whether a store's timeout passed; the connection is intact then.
     pub(crate) timed_out: bool,
-    /// The first sentence of its message.
+    /// The first sentence of the exception's message.
     pub(crate) message: String,
 }
 
@@ -38,7 +38,7 @@ fn call(function: impl FnOnce(ffi::ErrorBuffer) -> i32) -> Result<(), C10dError>
     Err(C10dError { timed_out: code == ffi::TIMED_OUT, message: sentence(&text_of(&text)).to_owned() })
 }
 
-/// The message of an exception, without the location in Gloo's source before it and the advice after it.
+/// Returns the message of an exception, without the location in Gloo's source before it and the advice after it.
 fn sentence(message: &str) -> &str {
     let line = message.lines().next().unwrap_or_default().trim();
     let place = line.strip_prefix('[').and_then(|line| line.split_once("] "));
@@ -51,7 +51,7 @@ fn sentence(message: &str) -> &str {
     text[..end].trim_end_matches('.')
 }
 
-/// The text before the final zero.
+/// Returns the text before the terminating zero.
 fn text_of(bytes: &[u8]) -> String {
     let written = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(written).into_owned()
@@ -62,7 +62,7 @@ fn c_string(text: &str) -> Result<CString, C10dError> {
 }
 
 fn milliseconds(duration: Duration) -> i64 {
-    // c10d passes it to poll(), which takes 32 bits.
+    // c10d passes the milliseconds to poll(), which takes 32 bits.
     duration.as_millis().clamp(1, i32::MAX as u128) as i64
 }
 

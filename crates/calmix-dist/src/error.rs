@@ -1,4 +1,4 @@
-//! The error of this crate: why a collective failed.
+//! The errors of this crate.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,14 +6,14 @@ use std::time::Duration;
 use calmix_io::error::ErrorKind;
 use tch::TchError;
 
-/// Why a collective failed or was refused, or a process cannot join its group.
+/// The reason why a collective failed or was refused, or why a process cannot join its group.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DistError {
-    /// An operation failed. Its tensors may hold anything, and the group refuses every further operation.
+    /// An operation failed. Its tensors have undefined contents, and the group refuses further operations.
     #[error("{0}")]
     Failed(Box<Failure>),
-    /// An earlier operation of the group failed, so the group did not start this one.
+    /// The group refused the operation, because an earlier one failed.
     #[error(
         "rank {rank}: {operation} is refused, because an earlier operation of the process group failed; restart all processes"
     )]
@@ -32,10 +32,10 @@ pub enum DistError {
         rank: usize,
         /// The number of processes of the group.
         size: usize,
-        /// Where the processes meet.
+        /// The place where the processes meet.
         place: String,
     },
-    /// The arguments of an operation contradict each other; nothing was sent.
+    /// The arguments of an operation are inconsistent; nothing was sent.
     #[error("rank {rank}: {operation} is not possible: {what}")]
     Argument {
         /// The rank that called it.
@@ -49,13 +49,13 @@ pub enum DistError {
          train on the CPU"
     )]
     NoNccl,
-    /// libtorch refused to make or to change a tensor.
+    /// libtorch failed to create or change a tensor.
     #[error("libtorch failed: {}", .0.to_string().lines().next().unwrap_or_default())]
     Libtorch(#[from] TchError),
 }
 
 impl DistError {
-    /// Returns what to do about it.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Taken { .. } | Self::NoNccl => ErrorKind::Mistake,
@@ -77,9 +77,9 @@ pub struct Failure {
     pub timeout: Duration,
     /// The ranks that did not respond after the failure, among all processes of the job.
     pub missing: Vec<usize>,
-    /// The host of the store cannot be reached, so no rank could be queried.
+    /// Whether the host of the store cannot be reached, so that no rank could be queried.
     pub store_lost: bool,
-    /// The rank that noticed first and its operation, if it was another rank.
+    /// The rank that noticed the failure first, with its operation, if it was another rank.
     pub noticed_by: Option<String>,
     pub message: String,
 }

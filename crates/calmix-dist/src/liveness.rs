@@ -1,9 +1,9 @@
-//! Which ranks are alive after a failure.
+//! Finding the ranks that are alive after a failure.
 //!
-//! c10d reports that an operation failed, not which rank caused it: the peers of a dead process close their connections
-//! in turn, and every rank loses a different peer. So every process runs a thread that waits for one key in the store,
-//! which a process sets when it observes a failure. The threads respond at once, even if their process is busy computing,
-//! and check which other ranks responded. A process that is dead, frozen or gone does not respond.
+//! c10d reports that an operation failed, not which rank caused it: the peers of a dead process close their connections one after
+//! the other, and every rank loses another peer. So every process runs a thread that waits for one key in the store, which is set
+//! by any process that notices a failure. The threads respond immediately, even if their process is busy computing, and check
+//! which other ranks responded. A process that is dead, frozen or gone does not respond.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use crate::binding::{C10dError, Store};
 /// The result of the check that follows a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LivenessReport {
-    /// These ranks did not respond. `noticed_by` is the note of the rank that noticed the failure first.
+    /// These ranks did not respond. `noticed_by` is the note of the rank that first noticed the failure.
     Missing {
         ranks: Vec<usize>,
         noticed_by: String,
@@ -22,12 +22,12 @@ pub(crate) enum LivenessReport {
     StoreLost,
 }
 
-/// What the thread and the group share.
+/// The state that the thread and the group share.
 #[derive(Default)]
 struct LivenessState {
-    /// A rank has noticed a failure, or the store is lost.
+    /// Whether a rank has noticed a failure, or the store is lost.
     failed: AtomicBool,
-    /// This process has left without a failure.
+    /// Whether this process has left without a failure.
     left: AtomicBool,
     progress: Mutex<CheckProgress>,
     progressed: Condvar,
@@ -36,32 +36,32 @@ struct LivenessState {
 #[derive(Default)]
 struct CheckProgress {
     report: Option<LivenessReport>,
-    /// No other rank needs this process any more: it may end.
+    /// Whether this process may end, because no other rank needs it any more.
     finished: bool,
 }
 
-/// A thread that responds for this process.
+/// The thread that responds for this process.
 pub(crate) struct Liveness {
     state: Arc<LivenessState>,
     store: Store,
     member: GroupMember,
 }
 
-/// This process in its group.
+/// This process as a member of its group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GroupMember {
     pub(crate) rank: usize,
     pub(crate) size: usize,
     /// Whether the store runs inside this process.
     pub(crate) hosts_store: bool,
-    /// The share of an operation's timeout that is reserved for finding the missing ranks.
+    /// The part of an operation's timeout that is reserved for finding the missing ranks.
     pub(crate) patience: Duration,
 }
 
 /// The key that a process sets when it notices a failure.
 const FAILURE: &str = "failure";
 
-/// How long a thread may outlive its group.
+/// The time for which the thread may outlive its group.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Liveness {
@@ -70,11 +70,11 @@ impl Liveness {
         let state = Arc::new(LivenessState::default());
         let (thread_store, shared) = (store.connect_again()?, Arc::clone(&state));
         let spawned = std::thread::Builder::new().name("calmix-liveness".into()).spawn(move || {
-            if let Some(report) = answer(&thread_store, member, &shared) {
+            if let Some(report) = respond_to_failure(&thread_store, member, &shared) {
                 shared.update(|progress| progress.report = Some(report.clone()));
                 if let LivenessReport::Missing { ranks, .. } = &report {
                     let others = member.size - ranks.len();
-                    // If the store is lost, no process waits for this rank's count.
+                    // If the store is lost, no process waits for this rank to be counted.
                     let _ = acknowledge(&thread_store, others, member.hosts_store, member.patience / 4);
                 }
                 shared.update(|progress| progress.finished = true);
@@ -84,12 +84,12 @@ impl Liveness {
         Ok(Self { state, store, member })
     }
 
-    /// Set when a rank has noticed a failure, or the store is lost.
+    /// Returns the flag that is set when a rank has noticed a failure, or the store is lost.
     pub(crate) fn failed(&self) -> &AtomicBool {
         &self.state.failed
     }
 
-    /// Announces a failure that this process noticed to all ranks.
+    /// Announces to all ranks a failure that this process noticed.
     pub(crate) fn report_failure(&self, why: &str) {
         if !self.state.failed.load(Ordering::Acquire) {
             // If the store is lost, the thread notices it as well.
@@ -97,17 +97,17 @@ impl Liveness {
         }
     }
 
-    /// Called by a thread that has lost the connection to a rank: announces the failure, unless the rank has left or this
-    /// process has announced one itself. `store` is the one of this value.
+    /// Returns the function for a thread that has lost the connection to a rank. It announces the failure, unless the rank has
+    /// left or this process already knows of one. `store` is that of this process.
     pub(crate) fn lost(&self, store: Store, rank: usize, why: String) -> impl FnOnce() + Send + use<> {
         let state = Arc::clone(&self.state);
         move || {
-            // A failure closes the connections of its own process too.
+            // Wait briefly: a failure noticed elsewhere closes this process's connections too.
             std::thread::sleep(Duration::from_millis(50));
             if state.failed.load(Ordering::Acquire) {
                 return;
             }
-            // On a connection of its own: the store may be frozen, and no process waits for this thread.
+            // Use a new connection, because the store may be frozen. No process waits for this thread.
             let Ok(store) = store.connect_again() else { return };
             if !store.has(&[left_key(rank)]).unwrap_or(true) {
                 let _ = store.set(FAILURE, &why);
@@ -115,16 +115,16 @@ impl Liveness {
         }
     }
 
-    /// Waits for the thread's result, and until no other rank needs this process.
+    /// Waits for the result of the thread, and until no other rank needs this process.
     pub(crate) fn wait_for_report(&self) -> LivenessReport {
-        // The store of this process is not lost; its thread may be late on a busy machine.
+        // If this process hosts the store, the store is not lost; the thread may only be late on a busy machine.
         let patience = if self.member.hosts_store { self.member.patience * 10 } else { self.member.patience };
         let deadline = Instant::now() + patience;
         let mut progress = self.state.progress.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if progress.finished || left.is_zero() {
-                // No result: the key has not reached the thread, because the host of the store is frozen.
+                // Without a result, the key has not reached the thread, because the host of the store is frozen.
                 return progress.report.clone().unwrap_or(LivenessReport::StoreLost);
             }
             let woken = self.state.progressed.wait_timeout(progress, left);
@@ -142,7 +142,7 @@ impl LivenessState {
 
 impl Drop for Liveness {
     fn drop(&mut self) {
-        // The thread ends by itself. Nothing joins it, because the store may be frozen.
+        // The thread ends by itself. It is not joined, because the store may be frozen.
         self.state.left.store(true, Ordering::Release);
         if !self.state.failed.load(Ordering::Acquire) {
             let _ = self.store.set(&left_key(self.member.rank), "");
@@ -158,9 +158,9 @@ fn alive_key(rank: usize) -> String {
     format!("alive/{rank}")
 }
 
-/// The thread: waits for a failure, responds, and checks which other ranks did. `None` if the process leaves without a
+/// Runs in the thread: waits for a failure, responds, and checks which other ranks did. `None` if the process leaves without a
 /// failure.
-fn answer(store: &Store, member: GroupMember, state: &LivenessState) -> Option<LivenessReport> {
+fn respond_to_failure(store: &Store, member: GroupMember, state: &LivenessState) -> Option<LivenessReport> {
     let waited = loop {
         let waited = store.wait(FAILURE, POLL_INTERVAL);
         if state.left.load(Ordering::Acquire) {
@@ -170,7 +170,7 @@ fn answer(store: &Store, member: GroupMember, state: &LivenessState) -> Option<L
             break waited;
         }
     };
-    // Also if the store is lost: an operation of NCCL would wait for its timeout.
+    // Set this even if the store is lost: an operation of NCCL would otherwise wait for its timeout.
     state.failed.store(true, Ordering::Release);
     let report = waited.and_then(|()| {
         let noticed_by = store.get(FAILURE)?;
@@ -187,9 +187,9 @@ fn unanswered(store: &Store, member: GroupMember) -> Result<Vec<usize>, C10dErro
     missing_ranks(store, &alive_key, 0, member.size)
 }
 
-/// Counts this rank, and waits until all `size` ranks are counted; false if they are not in time.
+/// Counts this rank, and waits until all `size` ranks are counted; returns false if they are not counted in time.
 ///
-/// The first rank whose time is up ends the wait for the others, which may have started later.
+/// The first rank whose timeout passes ends the wait for the others, which may have started later.
 pub(crate) fn arrive(store: &Store, name: &str, size: usize, timeout: Duration) -> Result<bool, C10dError> {
     let (outcome, all, not_all) = (format!("{name}/outcome"), "all", "not all");
     if store.add(&format!("{name}/count"), 1)? >= size as i64 {
@@ -203,8 +203,8 @@ pub(crate) fn arrive(store: &Store, name: &str, size: usize, timeout: Duration) 
     }
 }
 
-/// Counts this rank as one that knows the missing ranks. The host of the store waits until all others are counted;
-/// otherwise they would take the host for the missing rank.
+/// Counts this rank among those that know the missing ranks. The host of the store waits until all others are counted; otherwise
+/// they would take the host for a missing rank.
 pub(crate) fn acknowledge(
     store: &Store,
     others: usize,
@@ -220,7 +220,7 @@ pub(crate) fn acknowledge(
     Ok(())
 }
 
-/// The ranks from `low` to `high` whose key is not in the store. Bisects: few requests if few are missing.
+/// Returns the ranks from `low` to `high` whose key is not in the store. Bisects, which takes few requests if few are missing.
 pub(crate) fn missing_ranks(
     store: &Store,
     key: &impl Fn(usize) -> String,

@@ -1,17 +1,17 @@
 //! A thread that watches the connection to the next rank.
 //!
-//! NCCL does not notice that a peer has died, and neither does a process that computes. The kernel closes the
-//! connections of a dead process at once, though; the rank before it notices that and notifies all others through the store.
+//! NCCL does not notice that a peer has died, and neither does a process that is computing. But the kernel closes the connections
+//! of a dead process immediately; the previous rank notices that and notifies all others through the store.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 use crate::binding::{C10dError, C10dGroup, PeerWatch};
 
-/// Watches the next rank until it is dropped, which has to happen before the group's connections are closed.
+/// The watch of the next rank. It must be dropped before the group's connections are closed.
 pub(crate) struct Neighbour {
     watch: Arc<PeerWatch>,
-    /// Closed when the thread no longer holds the connection.
+    /// Closed when the thread has released the connection.
     released: Receiver<()>,
 }
 
@@ -39,7 +39,7 @@ impl Neighbour {
 impl Drop for Neighbour {
     fn drop(&mut self) {
         self.watch.stop();
-        // Not joined: if the store is frozen, the thread may still be notifying the others.
+        // The thread is not joined: if the store is frozen, it may still be trying to notify the others.
         let _ = self.released.recv();
     }
 }

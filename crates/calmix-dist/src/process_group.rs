@@ -20,26 +20,26 @@ use crate::error::{DistError, Failure, Operation};
 use crate::liveness::{Liveness, LivenessReport};
 use crate::neighbour::Neighbour;
 
-/// Processes that call the same operations in the same order.
+/// The processes of a job that call the same operations in the same order.
 ///
-/// One thread drives it. Every process has to call the same operations in the same order; sizes have to agree where an
-/// operation requires it. An operation returns when it is finished on this rank, or fails on all ranks that are alive.
+/// Each process uses it from one thread. Sizes have to agree where an operation requires it. An operation returns when it is
+/// finished on this rank, or fails on all ranks that are alive.
 ///
-/// After a failure the tensors given to the operation may hold anything, and the group refuses every further operation
-/// with [`DistError::Broken`].
+/// After a failure, the contents of the operation's tensors are undefined, and the group refuses every further operation with
+/// [`DistError::Broken`].
 pub struct ProcessGroup {
     rank: usize,
     size: usize,
-    /// The rank of our rank 0 among all processes of the job.
+    /// The rank of this group's rank 0 among all processes of the job.
     first: usize,
     meter: Arc<Meter>,
-    /// How often this group has carried out each operation, subgroups not included.
+    /// The number of calls of each operation in this group, without its subgroups.
     calls: RefCell<BTreeMap<Operation, u64>>,
-    /// `None` for a group of one process.
+    /// The connection; `None` for a group of one process.
     connection: Option<Connection>,
 }
 
-/// Totals over the operations of this process, those of its subgroups included.
+/// Totals over the operations of this process, including those of its subgroups.
 #[derive(Default)]
 struct Meter {
     sent: AtomicU64,
@@ -48,9 +48,9 @@ struct Meter {
 
 /// The connections of a group to its peers, and its store.
 struct Connection {
-    /// Dropped first: it announces that this process leaves before the connections close.
+    /// Dropped first: it announces that this process leaves, before the connections close.
     liveness: Liveness,
-    /// Closed at the first failure, which makes the peers' operations fail too.
+    /// Closed on the first failure, which makes the peers' operations fail too.
     backends: RefCell<Option<Backends>>,
     store: Store,
     network: NetworkAddress,
@@ -59,7 +59,7 @@ struct Connection {
 
 /// The c10d backends: Gloo for tensors of the host, NCCL for those of the GPU.
 struct Backends {
-    /// Dropped first: it holds the connections.
+    /// Dropped first, because it holds connections.
     _neighbour: Neighbour,
     host: C10dGroup,
     device: Option<C10dGroup>,
@@ -74,7 +74,7 @@ impl Connection {
     }
 }
 
-/// How the other processes reach this one.
+/// The address at which other processes reach this one.
 #[derive(Clone)]
 struct NetworkAddress {
     /// An address of this host that the other ranks can reach.
@@ -87,7 +87,7 @@ struct NetworkAddress {
 }
 
 impl ProcessGroup {
-    /// A group of one process: it has no connections, and every operation returns its input.
+    /// Creates a group of one process. It has no connections, and every operation returns its input.
     pub fn alone() -> Self {
         Self::single(0, Arc::default())
     }
@@ -96,43 +96,44 @@ impl ProcessGroup {
         Self { rank: 0, size: 1, first, meter, calls: RefCell::default(), connection: None }
     }
 
-    /// The rank of this process in the group, from 0.
+    /// Returns the rank of this process in the group, from 0.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// The number of processes in the group.
+    /// Returns the number of processes in the group.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Bytes of payload that this process has sent so far, subgroups included, by [`traffic`](crate::traffic).
+    /// Returns the bytes of payload that this process has sent so far, including subgroups, computed by
+    /// [`traffic`](crate::traffic).
     pub fn sent(&self) -> u64 {
         self.meter.sent.load(Ordering::Relaxed)
     }
 
-    /// The time that this process has spent in operations so far, subgroups included. Most of it is waiting for other
+    /// Returns the time that this process has spent in operations so far, including subgroups. Most of it is waiting for other
     /// ranks.
     pub fn waited(&self) -> Duration {
         Duration::from_micros(self.meter.waited.load(Ordering::Relaxed))
     }
 
-    /// How many collectives of this kind this group has carried out, subgroups not included. A tree sum takes two.
+    /// Returns the number of collectives of this kind in this group, without subgroups. A tree sum takes two.
     pub fn calls(&self, operation: Operation) -> u64 {
         self.calls.borrow().get(&operation).copied().unwrap_or(0)
     }
 
-    /// Returns when all processes of the group have called it.
+    /// Waits until all processes of the group have called it.
     ///
     /// # Errors
     ///
-    /// When a process does not call it in time.
+    /// If a process does not call it in time.
     pub fn barrier(&self) -> Result<(), DistError> {
         self.run(Operation::Barrier, 0, None, C10dGroup::barrier)
     }
 
-    /// Closes the connections. The other ranks' operations fail at once instead of at their timeout, and their errors
-    /// name this rank as the one that aborted.
+    /// Closes the connections. The other ranks' operations fail immediately instead of at their timeout, with errors that name
+    /// this rank as the one that aborted.
     pub fn abort(&self) {
         if let Some(connection) = &self.connection {
             connection.liveness.report_failure(&self.noticed(Operation::Abort));
@@ -216,7 +217,7 @@ impl ProcessGroup {
     }
 }
 
-/// The bytes of `elements` elements of the tensor's kind.
+/// Returns the size in bytes of `elements` elements of the tensor's kind.
 fn bytes_of(tensor: &Tensor, elements: i64) -> u64 {
     elements.unsigned_abs() * tensor.kind().elt_size_in_bytes() as u64
 }

@@ -1,23 +1,23 @@
-//! Bytes of payload that a rank sends in a collective, by the algorithms of Gloo and NCCL.
+//! The bytes of payload that a rank sends in a collective, by the algorithms of Gloo and NCCL.
 //!
-//! For statistics; headers and retries of the network are not included.
+//! For statistics; headers and retransmissions are not included.
 
-/// All-reduce in a ring: every rank sends all but one of `size` chunks twice.
+/// Returns the bytes of a ring all-reduce: every rank sends all but one of `size` chunks twice.
 pub fn all_reduce(bytes: u64, size: u64) -> u64 {
     2 * bytes * size.saturating_sub(1) / size.max(1)
 }
 
-/// All-gather in a ring: every rank sends its own bytes, and forwards those of all but one other rank.
+/// Returns the bytes of a ring all-gather: every rank sends its own bytes, and forwards those of all but one other rank.
 pub fn all_gather(local: u64, size: u64) -> u64 {
     local * size.saturating_sub(1)
 }
 
-/// All-to-all: every rank sends all pieces but its own.
+/// Returns the bytes of an all-to-all: every rank sends all pieces but its own.
 pub fn all_to_all(send: &[u64], rank: usize) -> u64 {
     send.iter().enumerate().filter(|(to, _)| *to != rank).map(|(_, bytes)| bytes).sum()
 }
 
-/// Broadcast along a binomial tree: in round i, every rank that has the bytes sends them 2ⁱ ranks further.
+/// Returns the bytes of a broadcast along a binomial tree: in round i, every rank that has the bytes sends them 2ⁱ ranks further.
 pub fn broadcast(bytes: u64, rank: u64, from: u64, size: u64) -> u64 {
     let place = (rank + size - from % size.max(1)) % size.max(1);
     let children = (0..u64::BITS).map(|round| 1_u64 << round).take_while(|reach| *reach < size);

@@ -1,22 +1,22 @@
-//! One order of addition for any number of processes.
+//! A fixed order of addition for any number of processes.
 //!
 //! Floating-point addition depends on its order. So N terms, such as the gradients of micro-batches, are always added along the
 //! same binary tree: the left child of a node over `len` terms has the largest power of two below `len`, the right child the
-//! rest. Each of W ≤ N processes holds some neighbouring terms ([`held`]) and adds the largest subtrees among them. Each rank
-//! then owns a stretch of the vector and adds the subtrees of all ranks there, again along the tree. Every addition is one of
-//! the tree's, so the bits are the same for every W.
+//! rest. Each of W ≤ N processes holds some consecutive terms ([`held`]) and adds the largest subtrees among them. Each rank then
+//! owns a stretch of the vector, in which it adds the subtrees of all ranks, again along the tree. Every addition is one of the
+//! tree's, so the bits are the same for every W.
 //!
-//! If N and W are powers of two, every rank has one subtree and sends 2·P·(W−1)/W numbers of a vector of
-//! P: as much as a ring all-reduce. Other numbers cost more: six terms on three processes need up to twice that.
+//! If N and W are powers of two, every rank has one subtree and sends 2·P·(W−1)/W numbers for a vector of length P, as much as in
+//! a ring all-reduce. Other numbers cost more: six terms on three processes need up to twice that.
 
 use std::ops::Range;
 
-/// How many of `len` > 1 terms are in the left subtree.
+/// Returns how many of `len` > 1 terms are in the left subtree.
 fn left(len: usize) -> usize {
     len.next_power_of_two() / 2
 }
 
-/// The largest subtrees of the tree over `terms` terms that lie inside `held`, from left to right.
+/// Returns the largest subtrees of the tree over `terms` terms that are inside `held`, from left to right.
 ///
 /// ```
 /// // ((0 1) (2 3)) (4 5): of three processes the middle one has half of the left tree.
@@ -44,11 +44,11 @@ fn collect(node: Range<usize>, held: &Range<usize>, found: &mut Vec<Range<usize>
 
 /// Adds along the tree over `terms` terms, given the sums of subtrees that cover it, from left to right.
 ///
-/// `None` if the subtrees do not cover the tree, or if there are no terms.
+/// Returns `None` if the subtrees do not cover the tree, or if there are no terms.
 ///
 /// # Errors
 ///
-/// The first of `add`.
+/// The first error of `add`.
 pub fn fold<T, E>(
     terms: usize,
     leaves: Vec<(Range<usize>, T)>,
@@ -78,8 +78,7 @@ fn node<T, E>(
     add(first, second).map(Some)
 }
 
-/// Sums of neighbouring terms, added along the tree as the terms come. It holds at most 1 + log₂ N sums of N
-/// terms.
+/// Partial sums of consecutive terms, added along the tree as the terms arrive. Of N terms, it stores at most 1 + log₂ N sums.
 ///
 /// ```
 /// let mut sums = calmix_dist::tree::PartialSums::new(4, 0);
@@ -97,7 +96,7 @@ pub struct PartialSums<T> {
 }
 
 impl<T> PartialSums<T> {
-    /// Starts empty, before term `first` of the tree's `terms` terms.
+    /// Creates empty sums that start at term `first` of the tree's `terms` terms.
     pub fn new(terms: usize, first: usize) -> Self {
         Self { terms, next: first, sums: Vec::new() }
     }
@@ -106,7 +105,7 @@ impl<T> PartialSums<T> {
     ///
     /// # Errors
     ///
-    /// The first of `add`.
+    /// The first error of `add`.
     pub fn push<E>(&mut self, term: T, mut add: impl FnMut(T, T) -> Result<T, E>) -> Result<(), E> {
         let (mut at, mut sum) = (self.next..self.next + 1, term);
         self.next += 1;
@@ -119,29 +118,29 @@ impl<T> PartialSums<T> {
         Ok(())
     }
 
-    /// The number of terms of the tree.
+    /// Returns the number of terms of the tree.
     pub fn terms(&self) -> usize {
         self.terms
     }
 
-    /// Whether exactly the terms of `held` were added.
+    /// Returns whether exactly the terms of `held` were added.
     pub fn has_all(&self, held: &Range<usize>) -> bool {
         let first = self.sums.first().map_or(self.next, |(first, _)| first.start);
         (first..self.next) == *held
     }
 
-    /// The sums of the largest subtrees among the terms so far, from left to right.
+    /// Returns the sums of the largest subtrees among the terms so far, from left to right.
     pub fn subtrees(&self) -> &[(Range<usize>, T)] {
         &self.sums
     }
 
-    /// The same, by value.
+    /// Consumes the sums and returns those of [`subtrees`](Self::subtrees).
     pub fn into_subtrees(self) -> Vec<(Range<usize>, T)> {
         self.sums
     }
 }
 
-/// Whether a node below `node` has the children `start..middle` and `middle..end`.
+/// Returns whether a node below `node` has the children `start..middle` and `middle..end`.
 fn is_node(node: Range<usize>, start: usize, middle: usize, end: usize) -> bool {
     if node.len() < 2 || start < node.start || end > node.end {
         return false;
@@ -153,8 +152,8 @@ fn is_node(node: Range<usize>, start: usize, middle: usize, end: usize) -> bool 
     is_node(node.start..split, start, middle, end) || is_node(split..node.end, start, middle, end)
 }
 
-/// The terms that a rank holds: neighbours, as many on each rank if their number allows it, or else one more on some. A
-/// rank has none only if there are more ranks than terms.
+/// Returns the consecutive terms that a rank holds. Ranks differ by at most one term, so a rank has none only if there are more
+/// ranks than terms.
 ///
 /// ```
 /// let held: Vec<_> = (0..3).map(|rank| calmix_dist::tree::held(4, rank, 3)).collect();
@@ -165,7 +164,7 @@ pub fn held(terms: usize, rank: usize, size: usize) -> Range<usize> {
     terms * rank / size..terms * (rank + 1) / size
 }
 
-/// The stretch of a vector that a rank adds: equal lengths, except at the end.
+/// Returns the stretch of a vector that a rank adds. All have equal lengths, except at the end.
 pub(crate) fn stretch(length: i64, rank: usize, size: usize) -> Range<i64> {
     let each = length.unsigned_abs().div_ceil(size as u64) as i64;
     let start = (each * rank as i64).min(length);

@@ -4,15 +4,15 @@ use calmix_core::micro_batching::{MicroBatchRows, Partition};
 
 use crate::error::EngineError;
 
-/// One step's samples. Pixels are u8, row by row, each R, G, B from the top left.
+/// The samples of one step. Pixels are u8, row by row from the top left, each R, G, B.
 #[derive(Debug, Clone, Copy)]
 pub struct Batch<'a> {
     /// The step, for messages.
     pub step: u64,
     pub labelled: LabelledRows<'a>,
-    /// The unlabelled rows; none in supervised training.
+    /// The unlabelled rows; empty in supervised training.
     pub unlabelled: UnlabelledRows<'a>,
-    /// Which rows are in which micro-batch.
+    /// The rows of each micro-batch.
     pub partition: &'a Partition,
 }
 
@@ -33,7 +33,7 @@ pub struct UnlabelledRows<'a> {
 }
 
 impl Batch<'_> {
-    /// Labelled and unlabelled rows.
+    /// Returns the numbers of labelled and unlabelled rows.
     pub(crate) fn rows(&self) -> (usize, usize) {
         (self.labelled.ids.len(), self.unlabelled.ids.len())
     }
@@ -59,7 +59,7 @@ impl Batch<'_> {
         stray.map_or(Ok(()), |(row, &label)| Err(EngineError::Label { row, label, classes }))
     }
 
-    /// Checks that the micro-batches follow each other and make up the batch.
+    /// Checks that the micro-batches are consecutive and cover the batch.
     fn check_micro_batches(&self) -> Result<(), EngineError> {
         let misfit = |sentence: &str| Err(EngineError::Misfit(sentence.to_owned()));
         let Partition { micro_batching, micro_batches, labelled, .. } = self.partition;

@@ -1,17 +1,17 @@
-//! The devices of this machine, and how libtorch computes on them.
+//! The devices of this machine, and the settings with which libtorch computes on them.
 
 use calmix_dist::gpu::GpuFlags;
 use calmix_recipe::device::Device;
 
 use crate::error::EngineError;
 
-/// The devices of this machine that this libtorch can use, the fastest kind first.
+/// Lists the devices of this machine that this libtorch can use, the fastest kind first.
 pub fn all() -> Vec<Device> {
     let mps = tch::utils::has_mps().then_some(Device::Mps);
     (0..visible_gpus()).map(Device::Cuda).chain(mps).chain([Device::Cpu]).collect()
 }
 
-/// The device that `auto` selects: the first GPU, or else the CPU.
+/// Returns the device that `auto` selects: the first GPU, or else the CPU.
 pub fn fastest() -> Device {
     all().first().copied().unwrap_or(Device::Cpu)
 }
@@ -29,15 +29,14 @@ pub fn check(device: Device) -> Result<(), EngineError> {
     }
 }
 
-/// The number of GPUs that are visible to this process.
+/// Returns the number of GPUs that are visible to this process.
 pub fn visible_gpus() -> usize {
     usize::try_from(tch::Cuda::device_count()).unwrap_or(0)
 }
 
-/// How a GPU has to compute so that a run can be repeated to the bit; `None` for other devices.
+/// Returns the settings with which a GPU computes reproducibly to the bit; `None` for other devices.
 ///
-/// Evaluations and `train.precision = "f32"` mean f32, so TF32, which libtorch allows for convolutions by default, is
-/// off.
+/// Evaluations and `train.precision = "f32"` mean f32, so TF32, which libtorch allows for convolutions by default, is off.
 pub fn gpu_flags(device: Device) -> Option<GpuFlags> {
     let flags = GpuFlags { benchmark: false, deterministic: true, tf32: false };
     matches!(device, Device::Cuda(_)).then_some(flags)
@@ -52,14 +51,14 @@ pub fn torch(device: Device) -> tch::Device {
     }
 }
 
-/// The number of threads of CPU arithmetic; results depend on it in their last bits.
+/// Sets the number of threads of CPU arithmetic. Results depend on it in their last bits.
 ///
-/// More than there are free cores is far slower than fewer: libtorch's threads wait for each other by spinning.
+/// More threads than free cores are far slower than fewer: libtorch's threads spin while they wait for each other.
 pub fn set_threads(threads: usize) {
     tch::set_num_threads(i32::try_from(threads.max(1)).unwrap_or(i32::MAX));
 }
 
-/// The version of libtorch that calmix was built with; no other is accepted.
+/// The version of libtorch that calmix was built with, the only one that is accepted.
 pub const LIBTORCH: &str = env!("CALMIX_LIBTORCH_VERSION");
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ pub struct Settings {
     /// The norm to which a larger gradient is clipped; `None` for no clipping.
     pub clip: Option<f64>,
     pub step: StepKind,
-    /// How what several processes contribute to a step is added up.
+    /// How the contributions of several processes to a step are summed.
     pub sum: SumKind,
 }
 
@@ -48,25 +48,25 @@ impl From<&Settings> for Placement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Weights {
-    /// The weights that are trained.
+    /// The trained weights.
     #[serde(rename = "live")]
     Trained,
-    /// Their exponential moving average; BatchNorm's statistics are those of the trained weights.
+    /// The EMA of the weights; BatchNorm's statistics are those of the trained weights.
     Ema,
 }
 
-/// The state of an engine that a checkpoint stores. The first three are safetensors files.
+/// The state of an engine in a checkpoint. The first three fields are safetensors files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EngineSnapshot {
     /// The trained weights and BatchNorm's statistics.
     pub weights: Vec<u8>,
-    /// The EMA of the weights, with BatchNorm's statistics: a model to use.
+    /// The EMA of the weights, with BatchNorm's statistics: a complete model.
     pub ema: Vec<u8>,
     pub momentum: Vec<u8>,
     pub loss_scale: LossScale,
 }
 
-/// A model in training: weights, their EMA, their momentum.
+/// A model in training: weights, EMA and momentum.
 #[derive(Debug)]
 pub struct Engine {
     settings: Settings,
@@ -77,7 +77,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// A network before its first step; with the same seed the same bits on every machine.
+    /// Creates a network before its first step. The same seed gives the same bits on every machine.
     ///
     /// # Errors
     /// If the device does not exist or has too little memory.
@@ -94,12 +94,11 @@ impl Engine {
         Ok(Self { settings, model, ema, velocity, loss_scale })
     }
 
-    /// The settings it was created with.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Names and shapes of the parameters.
+    /// Returns the names and shapes of the parameters.
     pub fn layout(&self) -> &Layout {
         self.model.network.layout()
     }
@@ -130,7 +129,7 @@ impl Engine {
         if let Some(limit) = self.settings.clip
             && norm > limit
         {
-            // As `clip_grad_norm_`, which keeps the divisor away from zero.
+            // Like `clip_grad_norm_`, which keeps the divisor away from zero.
             let _ = guarded(|| gradient.f_mul_scalar_(limit / (norm + 1e-6)))?;
         }
         let decayed = decayed(self.model.network.layout());
@@ -142,12 +141,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Evaluates images with BatchNorm's running statistics. It computes in f32 whatever the training precision, because
-    /// logits of eight bits would change the calibration. The outputs of an image do not depend on the other images of
-    /// the batch.
+    /// Evaluates images with BatchNorm's running statistics. It computes in f32 whatever the training precision, because logits
+    /// with eight bits would change the calibration. The outputs of an image do not depend on the other images of the batch.
     ///
     /// # Errors
-    /// If `pixels` are not whole images of the size, or the device has too little memory for them.
+    /// If `pixels` are not whole images of the right size, or the device has too little memory for them.
     pub fn predict(&self, pixels: &[u8], which: Weights) -> Result<Outputs, EngineError> {
         let parameters = match which {
             Weights::Trained => &self.model.parameters,
@@ -156,7 +154,7 @@ impl Engine {
         self.model.predict(parameters, pixels)
     }
 
-    /// Returns a checksum of the weights, their EMA and their momentum: any single changed bit changes it.
+    /// Returns a checksum of the weights, their EMA and their momentum. Any changed bit changes it.
     pub fn digest(&self) -> Result<u64, EngineError> {
         let mut digest = 0_u64;
         for buffer in [&self.model.parameters, &self.ema, &self.velocity] {
@@ -167,12 +165,12 @@ impl Engine {
         Ok(digest)
     }
 
-    /// Bytes of the longest file of weights that can be of this network.
+    /// Returns the maximum size in bytes of a file with weights of this network.
     pub fn max_weights_bytes(&self) -> u64 {
         weights::max_bytes(self.layout())
     }
 
-    /// Loads the backbone of a pretrained network, a safetensors file. The classifier stays as it is; that of the file, if
+    /// Loads the backbone of a pretrained network from a safetensors file. The classifier is not changed; that of the file, if
     /// any, is for other classes.
     ///
     /// # Errors
@@ -210,7 +208,7 @@ impl Engine {
         let mut ema = empty()?;
         let mut velocity = empty()?;
         let mut statistics = RunningStatistics::initial(layout, device)?;
-        // Both files have the same statistics, so the order of reading decides nothing.
+        // Both files contain the same statistics, so the order of reading does not matter.
         weights::read(layout, Part::Network, &snapshot.ema, &mut ema, Some(&mut statistics))?;
         weights::read(layout, Part::Network, &snapshot.weights, &mut parameters, Some(&mut statistics))?;
         weights::read(layout, Part::Network, &snapshot.momentum, &mut velocity, None)?;

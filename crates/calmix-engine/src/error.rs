@@ -1,4 +1,4 @@
-//! The error of the engine.
+//! The errors of the engine.
 
 use calmix_dist::DistError;
 use calmix_io::error::ErrorKind;
@@ -7,7 +7,7 @@ use tch::TchError;
 
 use crate::weights::WeightsProblem;
 
-/// Why an operation of the engine failed or was refused.
+/// The reason why an operation of the engine failed or was refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
@@ -17,38 +17,37 @@ pub enum EngineError {
     /// This machine or this libtorch does not have the device.
     #[error("there is no {requested} here; available: {}", list(.available))]
     NoDevice { requested: Device, available: Vec<Device> },
-    /// Weights that do not belong to the network.
+    /// The weights do not belong to the network.
     #[error(transparent)]
     Weights(#[from] WeightsProblem),
     /// A setting that the engine cannot run.
     #[error("{0}")]
     Settings(String),
-    /// A batch that contradicts itself.
+    /// A batch is inconsistent.
     #[error("the {batch} batch has {rows} rows, but {got} {what}")]
     Batch {
         /// `labelled`, `unlabelled`, `evaluation` or `features`.
         batch: &'static str,
-        /// Rows, counted by their ids.
+        /// The number of rows, counted by their ids.
         rows: usize,
-        /// What does not match the number of rows.
+        /// The part whose number differs from that of the rows.
         what: &'static str,
-        /// Its actual number.
+        /// The number of this part.
         got: usize,
     },
-    /// A batch without labelled rows: every step needs some.
+    /// A batch without labelled rows, which every step needs.
     #[error("the labelled batch is empty")]
     NothingLabelled,
     /// A label that is not a class.
     #[error("row {row} of the labelled batch has label {label}, but there are {classes} classes")]
     Label { row: usize, label: u32, classes: usize },
-    /// A plan that does not fit its batch.
+    /// A plan does not match its batch.
     #[error("the plan does not fit its batch: {0}")]
     Misfit(String),
     /// A collective failed: another process died, or the connection to it was lost.
     #[error(transparent)]
     Processes(#[from] DistError),
-    /// A loss or a gradient is not finite. Nothing was updated: parameters, statistics and averages are those of
-    /// the step before.
+    /// A loss or a gradient is not finite. Nothing was updated: parameters, statistics and averages are those before the step.
     #[error(
         "step {step}: the {what} is not finite, so the weights were not updated; try a lower learning rate, gradient \
          clipping or f32"
@@ -61,7 +60,7 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// Returns what to do about it.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NoDevice { .. } | Self::Settings(_) => ErrorKind::Mistake,
@@ -74,7 +73,7 @@ fn list(devices: &[Device]) -> String {
     devices.iter().map(Device::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The first line of a libtorch message; the lines after it are a stack trace.
+/// Returns the first line of a libtorch message; the others are a stack trace.
 fn first_line(error: &TchError) -> String {
     let message = error.to_string();
     message.lines().next().unwrap_or_default().to_owned()

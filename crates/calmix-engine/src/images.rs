@@ -1,4 +1,5 @@
-//! From the bytes of a batch to the input of a network: images, uploaded as u8 and normalised on the device, channels-last.
+//! The conversion of a batch's bytes to the input of a network: images are uploaded as u8 and normalised on the device, in
+//! channels-last layout.
 
 use calmix_recipe::model_spec::ModelSpec;
 use tch::{Device, Kind, TchError, Tensor};
@@ -6,7 +7,7 @@ use tch::{Device, Kind, TchError, Tensor};
 use crate::micro_batch_plan::{Image, Mixture};
 use crate::scalar::guarded;
 
-/// The images of a network: their side, and the normalisation `(value/255 − mean)/std` of each channel, on the device.
+/// The format of a network's images: their side, and the normalisation `(value/255 − mean)/std` of each channel, on the device.
 #[derive(Debug)]
 pub(crate) struct Input {
     pub(crate) side: usize,
@@ -29,7 +30,7 @@ impl Input {
         Ok(Self { side: model.size as usize, scale, shift })
     }
 
-    /// Bytes of an image.
+    /// Returns the size of an image in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.side * self.side * 3
     }
@@ -40,14 +41,14 @@ impl Input {
         self.shift.f_addcmul(&numbers, &self.scale)?.f_permute([0, 3, 1, 2])
     }
 
-    /// The numbers of each row, in the order of its bytes, of what a network has read.
+    /// Flattens the input of a network to the numbers of each row, in the order of its bytes.
     pub(crate) fn flat(read: &Tensor) -> Result<Tensor, TchError> {
         read.f_permute([0, 2, 3, 1])?.f_flatten(1, -1)
     }
 }
 
 impl InputRows {
-    /// The rows of several buffers, one after the other.
+    /// Uploads the rows of several buffers, one after the other.
     pub(crate) fn upload(buffers: &[&[u8]], input: &Input, device: Device) -> Result<Self, TchError> {
         let parts: Vec<Tensor> = buffers
             .iter()
@@ -58,19 +59,19 @@ impl InputRows {
                 if !device.is_cuda() {
                     return rows.f_to_device(device);
                 }
-                // From pinned memory the GPU copies while the host goes on; libtorch keeps the memory until then.
+                // From pinned memory, the GPU copies while the host continues; libtorch keeps the memory until then.
                 rows.f_pin_memory(device)?.f_to_device_(device, Kind::Uint8, true, false)
             })
             .collect::<Result<_, _>>()?;
         Ok(Self(Tensor::f_cat(&parts, 0)?))
     }
 
-    /// Rows `start..start + count`, as a network reads them.
+    /// Returns rows `start..start + count` as the input of a network.
     pub(crate) fn read(&self, input: &Input, start: usize, count: usize) -> Result<Tensor, TchError> {
         input.read(&self.0.f_narrow(0, start as i64, count as i64)?)
     }
 
-    /// `λ·a + (1 − λ)·b` of each mixture, images mixed after normalisation; `place` returns the row of an image.
+    /// Computes `λ·a + (1 − λ)·b` of each mixture, after normalisation; `place` returns the row of an image.
     pub(crate) fn mixed(
         &self,
         input: &Input,

@@ -1,8 +1,8 @@
-//! The second half of a step: from the outputs of the network and the plan for them to new weights.
+//! The second half of a step: from the network's outputs and their plan to new weights.
 //!
-//! The backward pass goes micro-batch by micro-batch. What a micro-batch adds to the step (its gradient, its running
-//! statistics, its losses and its tally, in one buffer) is added along the tree at once, so that one micro-batch's graph and a
-//! few buffers are in memory, however many micro-batches there are; and the sum over all processes is one exchange.
+//! The backward pass goes micro-batch by micro-batch. The contribution of a micro-batch (its gradient, running statistics, losses
+//! and tally, in one buffer) is added along the tree immediately. So only one micro-batch's graph and a few buffers are in
+//! memory, however many micro-batches there are, and the sum over all processes is one exchange.
 
 mod terms;
 
@@ -23,24 +23,24 @@ use crate::scalar::guarded;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepOutput {
-    /// Each term of the loss before its weight, in the order of [`Method::loss_terms`].
+    /// Each term of the loss before weighting, in the order of [`Method::loss_terms`].
     pub losses: Vec<f64>,
     pub total: f64,
-    /// The norm of the gradient, before it was clipped.
+    /// The norm of the gradient before clipping.
     pub gradient_norm: f64,
     /// Whether the weights were updated: in f16 a step is skipped when the scaled gradient overflows.
     pub updated: bool,
-    /// The tallies of all micro-batches, added up.
+    /// The sum of the tallies of all micro-batches.
     pub tally: Vec<f32>,
 }
 
 impl Engine {
     /// Updates the weights by the plan for an observed batch. This process has some micro-batches of the step, and `processes`
-    /// have the others; the result does not depend on how the micro-batches are distributed, if they are added up along the tree.
+    /// have the others. If the contributions are summed along the tree, the result does not depend on how they are distributed.
     ///
     /// # Errors
-    /// If the plan does not fit the batch, if another process is lost, or if an output, a loss or the gradient is not
-    /// finite: nothing has changed then, and the error names the step.
+    /// If the plan does not match the batch, if another process is lost, or if an output, a loss or the gradient is not finite.
+    /// Nothing has changed then, and the error names the step.
     pub fn learn(
         &mut self,
         processes: &ProcessGroup,
@@ -90,7 +90,7 @@ impl Engine {
         Ok(output)
     }
 
-    /// The contribution of a micro-batch to the step: the gradient of its loss, then statistics, then losses, then its tally.
+    /// Computes the contribution of a micro-batch to the step: the gradient of its loss, statistics, losses, and its tally.
     fn contribution(
         &self,
         method: &Method,
@@ -117,7 +117,7 @@ impl Engine {
         Ok(Tensor::f_cat(&[gradient, observed.statistics[n].numbers(), &losses, &tally], 0)?)
     }
 
-    /// The logits of all rows of a micro-batch that have a loss, ready to be differentiated.
+    /// Computes the logits of a micro-batch's rows with a loss, ready for differentiation.
     fn micro_batch_output<'a>(
         &self,
         observed: &'a Observed,
@@ -144,7 +144,7 @@ impl Engine {
         if let Some(output) = first {
             passes.push(base(&output.logits, x + u, &plan.pseudo)?);
         } else {
-            // [x; mixed; u_weak; u_strong], or without the weak views.
+            // The rows are [x; mixed; u_weak; u_strong], or the same without the weak views.
             let weak = if self.settings().step == StepKind::Concat { u } else { 0 };
             let labelled = observed.normalised(self, n, 0, x)?;
             let unlabelled = observed.normalised(self, n, x + u - weak, weak + u)?;
@@ -163,7 +163,7 @@ impl Engine {
             _ => return Err(EngineError::Misfit("a second pass without its pseudo-labels".to_owned())),
         }
         if mixes > 0 && mixed.is_none() {
-            // Joint: the mixtures alone, which leave no trace in the running statistics.
+            // Joint: a separate pass of the mixtures, which does not change the running statistics.
             let images = observed.mixed(self, &plan.mixes)?;
             mixed = Some(pass(&images, BatchNormMode::TrainFrozen)?.logits);
         }
@@ -172,7 +172,7 @@ impl Engine {
     }
 }
 
-/// `Σ weight·term`.
+/// Computes `Σ weight·term`.
 fn total(terms: &[LossTerm], losses: &[Tensor]) -> Result<Tensor, EngineError> {
     let mut total: Option<Tensor> = None;
     for (LossTerm { weight, .. }, loss) in terms.iter().zip(losses) {
@@ -186,17 +186,18 @@ fn total(terms: &[LossTerm], losses: &[Tensor]) -> Result<Tensor, EngineError> {
     total.ok_or_else(|| EngineError::Misfit("a loss without terms".to_owned()))
 }
 
-/// The sum of all micro-batches' contributions, taken apart.
+/// The sum of the contributions of all micro-batches, split into its parts.
 struct StepSum {
     gradient: Tensor,
     statistics: Tensor,
-    /// The terms, then their total.
+    /// The terms, followed by their total.
     losses: Tensor,
     tally: Tensor,
 }
 
 impl StepSum {
-    /// The gradient is the mean over the groups of a step; BatchNorm's statistics are the mean over all micro-batches.
+    /// Splits the sum. The gradient is the mean over the groups of a step; BatchNorm's statistics are the mean over all
+    /// micro-batches.
     fn of(sum: &Tensor, engine: &Engine, observed: &Observed, terms: i64) -> Result<Self, EngineError> {
         let parameters = engine.layout().len() as i64;
         let numbers = engine.model().statistics.numbers().numel() as i64;
@@ -221,7 +222,7 @@ impl StepSum {
         Ok(Self { gradient, statistics, losses, tally })
     }
 
-    /// The metrics, in one transfer from the device.
+    /// Reads the metrics in one transfer from the device.
     fn output(&self, terms: usize) -> Result<StepOutput, EngineError> {
         let norm = norm(&self.gradient)?.f_view([1])?;
         let metrics: Vec<f32> = Tensor::f_cat(&[&self.losses, &norm, &self.tally], 0)?.try_into()?;
@@ -238,7 +239,7 @@ impl StepSum {
     }
 }
 
-/// The Euclidean norm of a flat buffer: by rows, then over the rows, because one sum of millions of squares in f32 loses
+/// Computes the Euclidean norm of a flat buffer, by rows and then over the rows: a single sum of millions of squares in f32 loses
 /// digits on the CPU.
 fn norm(buffer: &Tensor) -> Result<Tensor, TchError> {
     const ROW: i64 = 4096;

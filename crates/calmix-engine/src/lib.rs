@@ -1,9 +1,9 @@
 //! Networks and the training step, on libtorch.
 //!
-//! A step has two halves. [`observe`] runs the network on a batch; [`learn`] updates the weights according to a *plan* for
-//! the batch. The engine does not know the method: which pseudo-labels count and which images are mixed is decided between
-//! the two by [`calmix_core::plan::plan_step`], on plain numbers. No type of libtorch is part of the interface: bytes,
-//! slices and names go in and come out.
+//! A step has two halves. [`observe`] runs the network on a batch; [`learn`] updates the weights according to a *plan* for the
+//! batch. The engine does not know the method: which pseudo-labels count and which images are mixed is decided between the two by
+//! [`calmix_core::plan::plan_step`], on plain numbers. No type of libtorch is part of the interface: bytes, slices and names go
+//! in and come out.
 //!
 //! ```
 //! use calmix_core::planner::Planner;
@@ -56,13 +56,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # The same bits again
+//! # Reproducibility
 //!
 //! On a CPU a step is a pure function of the engine, the batch and the number of threads. A
 //! [`EngineSnapshot`](engine::EngineSnapshot) restores it bit for bit. On a GPU libtorch may sum in any order in some
 //! convolutions; nothing is guaranteed there yet.
 #![forbid(unsafe_code)]
-// libtorch counts in i64; nothing that fits into memory is too large for it.
+// libtorch counts in i64; any number that fits into memory fits into it.
 #![allow(clippy::cast_possible_wrap)]
 
 pub mod batch;

@@ -10,22 +10,22 @@ use crate::error::EngineError;
 /// The plans of a batch's micro-batches.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LocalPlan {
-    /// One for each micro-batch, in their order.
+    /// The plan of each micro-batch, in order.
     pub micro_batches: Vec<MicroBatchPlan>,
-    /// Pixels of weak views that are mixed here and belong to a micro-batch of another process.
+    /// The pixels of weak views that are mixed here and belong to a micro-batch of another process.
     pub partners: Vec<u8>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MicroBatchPlan {
-    /// Label and weight of each of its unlabelled rows.
+    /// The label and the weight of each unlabelled row.
     pub pseudo: PseudoLabels,
-    /// The same for the second pass of the released code; `None` if there is none.
+    /// The pseudo-labels of the released code's second pass; `None` if there is none.
     pub second: Option<PseudoLabels>,
     pub mixes: Vec<Mixture>,
-    /// ỹ of each mixture: C numbers each.
+    /// ỹ of each mixture, C numbers per mixture.
     pub targets: Vec<f32>,
-    /// Numbers that are added up over all micro-batches together with the gradient; as many in every micro-batch.
+    /// Numbers that are summed over all micro-batches together with the gradient; every micro-batch has the same number.
     pub tally: Vec<f32>,
 }
 
@@ -37,7 +37,7 @@ pub struct Mixture {
     /// The image with weight 1 − λ.
     pub b: Image,
     pub lambda: f32,
-    /// The weight of its loss in the sum.
+    /// The weight of its loss.
     pub weight: f32,
 }
 
@@ -48,12 +48,12 @@ pub enum Image {
     Labelled(usize),
     /// The weak view of an unlabelled row of the batch.
     Weak(usize),
-    /// One of [`LocalPlan::partners`].
+    /// An image in [`LocalPlan::partners`], by its index.
     Partner(usize),
 }
 
 impl From<StepPlan> for LocalPlan {
-    /// The plan of a group that this process runs as one micro-batch.
+    /// Converts the plan of a group that this process runs as one micro-batch.
     fn from(plan: StepPlan) -> Self {
         let image_of = |row| match row {
             Row::Labelled(i) => Image::Labelled(i),
@@ -67,14 +67,14 @@ impl From<StepPlan> for LocalPlan {
 }
 
 impl Mixture {
-    /// A mixture of a plan, with its rows found by `image_of`.
+    /// Converts a mixture of a plan; `image_of` finds the image of a row.
     pub fn of(mix: &Mix, mut image_of: impl FnMut(Row) -> Image) -> Self {
         Self { a: image_of(mix.a), b: image_of(mix.b), lambda: mix.lambda, weight: mix.weight }
     }
 }
 
 impl LocalPlan {
-    /// Checks that every micro-batch's plan fits its rows, and that all rows it names exist.
+    /// Checks that the plan of every micro-batch matches its rows, and that all rows it names exist.
     pub(crate) fn check(
         &self,
         partition: &Partition,

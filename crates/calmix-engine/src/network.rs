@@ -1,8 +1,7 @@
 //! Networks: images in, logits and pooled features out.
 //!
-//! A network is a description: which layers, under which names, in which order they are applied (`forward` of
-//! [`NetworkLayers`]). Its weights are elsewhere
-//! (one flat buffer), so that the live weights and their average run through the same code.
+//! A network is a description: its layers, their names, and the order in which they are applied (`forward` of [`NetworkLayers`]).
+//! Its weights are stored separately, in one flat buffer, so that the same code runs with the trained weights and with their EMA.
 
 pub(crate) mod parameters;
 pub(crate) mod pass;
@@ -23,7 +22,7 @@ use pass::Pass;
 /// The outputs of a network for a batch: one row per image, in f32.
 pub(crate) type Output = NetworkOutput<Tensor>;
 
-/// A network's layers.
+/// The layers of a network.
 ///
 /// ```
 /// use calmix_engine::network::Network;
@@ -40,7 +39,7 @@ pub struct Network {
     channels_per_pixel: usize,
 }
 
-/// Logits and features of some images, row by row.
+/// The logits and features of images, row by row.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outputs {
     /// C numbers per row.
@@ -50,13 +49,13 @@ pub struct Outputs {
 }
 
 impl Network {
-    /// The network of a description for `classes` classes.
+    /// Creates the network of a description for `classes` classes.
     pub fn new(model: &ModelSpec, classes: usize) -> Self {
         let (layers, layout) = NetworkLayers::of(model, classes);
         Self { layers, layout, channels_per_pixel: model.network.channels_per_pixel() }
     }
 
-    /// The size of its widest activations per pixel of an image: the memory of a pass is proportional to it.
+    /// Returns the size of its widest activations per pixel of an image, to which the memory of a pass is proportional.
     pub(crate) fn channels_per_pixel(&self) -> usize {
         self.channels_per_pixel
     }
@@ -65,7 +64,7 @@ impl Network {
         &self.layout
     }
 
-    /// Images are (rows, 3, height, width), channels-last, in the precision of the pass.
+    /// Applies the network to images: (rows, 3, height, width), channels-last, in the precision of the pass.
     pub(crate) fn forward(&self, images: &Tensor, pass: &Pass<'_>) -> Result<Output, TchError> {
         let mut pass = pass;
         self.layers.forward(images, &mut pass)

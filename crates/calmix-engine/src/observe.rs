@@ -1,7 +1,7 @@
 //! The first half of a step: the outputs of the network for a batch.
 //!
-//! Which images share a BatchNorm batch is part of the method and changes results, so there are three named ways to run a
-//! step ([`StepKind`]). They differ in the images of this first pass, and in how [`learn`](crate::learn) uses its outputs.
+//! Which images are normalised together by BatchNorm is part of the method and changes results, so there are three named kinds of
+//! steps ([`StepKind`]). They differ in the images of this first pass, and in how [`learn`](crate::learn) uses its outputs.
 //! BatchNorm normalises one micro-batch at a time; the plan covers all of them.
 
 use calmix_core::matrix::Matrix;
@@ -22,15 +22,15 @@ use crate::network::Output;
 use crate::network::pass::BatchNormMode;
 use crate::network::statistics::RunningStatistics;
 
-/// A batch with the outputs of the network. It owns everything that [`Engine::learn`] needs.
+/// A batch with the network's outputs. It owns everything that [`Engine::learn`] needs.
 #[derive(Debug)]
 pub struct Observed {
     pub(crate) step: u64,
     pub(crate) partition: Partition,
     pub(crate) first_pass: FirstPass,
-    /// `[x; u_weak; u_strong]` of each micro-batch, one micro-batch after the other; then views of partners.
+    /// `[x; u_weak; u_strong]` of each micro-batch, one micro-batch after the other; then the views of partners.
     pub(crate) images: InputRows,
-    /// BatchNorm's running statistics as each micro-batch has them.
+    /// BatchNorm's running statistics, a copy for each micro-batch.
     pub(crate) statistics: Vec<RunningStatistics>,
     /// The second pass of the released code; `None` if it was not run.
     pub(crate) second_pass: Option<Vec<Output>>,
@@ -46,15 +46,15 @@ pub struct Observed {
 pub(crate) enum FirstPass {
     /// `[x; u_weak]`, without a gradient.
     Weak,
-    /// `[x; u_weak; u_strong]` of each micro-batch, ready to be differentiated.
+    /// `[x; u_weak; u_strong]` of each micro-batch, ready for differentiation.
     Whole(Vec<Option<Output>>),
-    /// The same without a gradient: each micro-batch is run once more when its turn to learn comes, so that one micro-batch's
-    /// graph is in memory at a time.
+    /// The same without a gradient. Each micro-batch is run again when it is learned from, so that only one micro-batch's graph
+    /// is in memory at a time.
     WholeAgain,
 }
 
 impl FirstPass {
-    /// The result of a micro-batch whose graph is still there.
+    /// Takes the output of a micro-batch whose graph is still in memory, if any.
     pub(crate) fn take(&mut self, micro_batch: usize) -> Option<Output> {
         match self {
             Self::Whole(kept) => kept.get_mut(micro_batch).and_then(Option::take),
@@ -64,13 +64,12 @@ impl FirstPass {
 }
 
 impl Engine {
-    /// Runs the network on a batch. `mixing` tells whether the step may have mixtures: while it has none, `Concat` needs
-    /// one pass only.
+    /// Runs the network on a batch. `mixing` says whether the step may have mixtures; without them, `Concat` needs only one pass.
     ///
-    /// Non-finite numbers are not an error here: all processes of a group have to be notified of them first.
+    /// Non-finite numbers are not an error here, because all processes of a group have to be notified of them first.
     ///
     /// # Errors
-    /// If the batch or its partition contradicts itself, or libtorch fails.
+    /// If the batch or its partition is inconsistent, or libtorch fails.
     pub fn observe(&self, method: &Method, batch: &Batch<'_>, mixing: bool) -> Result<Observed, EngineError> {
         let (model, kind) = (self.model(), self.settings().step);
         let twice = method.base_loss == BaseLoss::Twice;
@@ -83,7 +82,7 @@ impl Engine {
         let partition = batch.partition.clone();
         let statistics =
             partition.micro_batches.iter().map(|_| model.statistics.copy()).collect::<Result<_, _>>()?;
-        // Supervised training makes no decisions on outputs, so one pass is enough.
+        // In supervised training without mixup, nothing is decided by these outputs, so one pass is enough.
         let undecided = method.base == Base::Supervised && method.mixup().is_none();
         let whole = undecided
             || match kind {
@@ -115,11 +114,10 @@ impl Engine {
         Ok(observed)
     }
 
-    /// The released code runs its base algorithm a second time, with the mixtures in the batch: the outputs
-    /// of this pass replace those of the first.
+    /// Runs the second pass of the released code, with the mixtures in the batch. Its outputs replace those of the first pass.
     ///
     /// # Errors
-    /// If the plan does not fit, or libtorch fails.
+    /// If the plan does not match, or libtorch fails.
     pub fn observe_again(
         &self,
         method: &Method,
@@ -145,10 +143,10 @@ impl Engine {
 }
 
 impl Observed {
-    /// The outputs for the rows of this process, micro-batch by micro-batch.
+    /// Returns the outputs for the rows of this process, micro-batch by micro-batch.
     ///
     /// # Errors
-    /// If libtorch has returned another number of rows than it was given.
+    /// If libtorch has returned a wrong number of rows.
     pub fn observation(&self) -> Result<Observation<'_>, EngineError> {
         let (x, u) = (self.labelled_ids.len(), self.unlabelled_ids.len());
         let Self { logits, features, .. } = self;
@@ -193,7 +191,7 @@ impl Observed {
         Ok(())
     }
 
-    /// Fetches the outputs for `[x; u_weak]`, which come first, from the device.
+    /// Fetches the outputs for `[x; u_weak]`, which are the first rows, from the device.
     fn fetch(
         &mut self,
         method: &Method,
@@ -210,7 +208,7 @@ impl Observed {
         }
     }
 
-    /// Rows of `[x; u_weak; u_strong]` of a micro-batch.
+    /// Returns rows of `[x; u_weak; u_strong]` of a micro-batch as the input of the network.
     pub(crate) fn normalised(
         &self,
         engine: &Engine,
@@ -221,12 +219,12 @@ impl Observed {
         self.images.read(&engine.model().input, self.first(micro_batch) + start, count)
     }
 
-    /// Where the images of a micro-batch begin; views of partners begin behind the last one.
+    /// Returns the first row of a micro-batch's images. The views of partners follow the last micro-batch.
     fn first(&self, micro_batch: usize) -> usize {
         self.partition.micro_batches[..micro_batch].iter().map(micro_batch_images).sum()
     }
 
-    /// Takes over the views of partners, once.
+    /// Appends the views of partners; called once.
     pub(crate) fn receive(&mut self, engine: &Engine, plan: &LocalPlan) -> Result<(), TchError> {
         let local = self.first(self.partition.micro_batches.len());
         if !plan.partners.is_empty() && self.images.len() == local {
@@ -275,12 +273,12 @@ pub(crate) fn rows(tensor: &Tensor, start: usize, count: usize) -> Result<Tensor
     tensor.f_narrow(0, start as i64, count as i64)
 }
 
-/// Images of a micro-batch's batch: one view of each labelled row, two of each unlabelled one.
+/// Returns the number of images in a micro-batch's batch: one view of each labelled row, two of each unlabelled one.
 pub(crate) fn micro_batch_images(part: &MicroBatchRows) -> usize {
     part.labelled.len() + 2 * part.unlabelled.len()
 }
 
-/// The outputs of all micro-batches, fetched from the device.
+/// The outputs of all micro-batches, on the host.
 #[derive(Debug, Default)]
 struct HostRows {
     labelled: Vec<f32>,

@@ -1,4 +1,4 @@
-//! Stochastic gradient descent over one flat buffer, as `torch.optim.SGD` does it parameter by parameter, and loss scaling.
+//! Stochastic gradient descent over one flat buffer, as `torch.optim.SGD` does it per parameter, and loss scaling.
 
 use serde::{Deserialize, Serialize};
 use tch::{TchError, Tensor};
@@ -7,24 +7,23 @@ use tch::{TchError, Tensor};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sgd {
-    /// The momentum: the share of the last update direction that is kept.
+    /// The momentum: the share of the previous update direction that is kept.
     pub momentum: f64,
-    /// Whether the gradient looks ahead along it (Nesterov).
+    /// Whether to use Nesterov momentum.
     pub nesterov: bool,
     pub weight_decay: f64,
 }
 
 impl Default for Sgd {
-    /// The values that published semi-supervised methods use on CIFAR-10.
+    /// Returns the values that published semi-supervised methods use on CIFAR-10.
     fn default() -> Self {
         Self { momentum: 0.9, nesterov: true, weight_decay: 5e-4 }
     }
 }
 
 impl Sgd {
-    /// One step: `g += decay·p; v = momentum·v + g; p −= rate·(g + momentum·v)`, the last without `momentum·v`
-    /// but with `v` in place of `g` where Nesterov is off. Only the first `decayed` numbers are decayed. The
-    /// gradient is overwritten.
+    /// Takes one step: `g += decay·p; v = momentum·v + g; p −= rate·(g + momentum·v)`; without Nesterov, `p −= rate·v`. Only the
+    /// first `decayed` numbers are decayed. The gradient is overwritten.
     pub(crate) fn step(
         self,
         rate: f64,
@@ -50,32 +49,32 @@ impl Sgd {
     }
 }
 
-/// Loss scaling for f16, whose smallest numbers are larger than many gradients; in f32 and bf16 the factor stays at one.
+/// Loss scaling for f16, which cannot represent many small gradients; in f32 and bf16 the factor stays at one.
 ///
-/// The loss is multiplied before the backward pass and the gradient divided after it. A gradient that overflows halves the
-/// factor and the step is not taken; after many steps without overflow the factor doubles (Micikevicius et al. 2018, with the
+/// The loss is multiplied before the backward pass, and the gradient divided after it. If the gradient overflows, the factor is
+/// halved and the step is skipped; after many steps without overflow, the factor doubles (Micikevicius et al. 2018, with the
 /// constants of PyTorch's `GradScaler`).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LossScale {
-    /// What the loss is multiplied by: a power of two, so that scaling loses nothing.
+    /// The factor of the loss: a power of two, so that scaling is exact.
     pub factor: f64,
-    /// Steps since it last changed.
+    /// The number of steps since the factor changed.
     pub held: u32,
     /// Whether the factor adapts.
     pub dynamic: bool,
 }
 
 impl LossScale {
-    /// Steps without an overflow after which the factor doubles.
+    /// The number of steps without overflow after which the factor doubles.
     const GROWTH_INTERVAL: u32 = 2_000;
 
-    /// For precisions with the range of f32.
+    /// The scale for precisions with the range of f32.
     pub const ONE: Self = Self { factor: 1.0, held: 0, dynamic: false };
 
-    /// For f16.
+    /// The scale for f16.
     pub const HALF: Self = Self { factor: 65_536.0, held: 0, dynamic: true };
 
-    /// Records a step whose gradient was finite.
+    /// Records a step with a finite gradient.
     pub fn record_finite(&mut self) {
         if self.dynamic {
             self.held += 1;
@@ -85,8 +84,8 @@ impl LossScale {
         }
     }
 
-    /// Records a step whose gradient was not finite. Returns whether a smaller factor can still help: if not, the
-    /// training diverges and the precision is not the cause.
+    /// Records a step with a non-finite gradient. Returns whether a smaller factor can help: if not, the training diverges and
+    /// the precision is not the cause.
     pub fn record_overflow(&mut self) -> bool {
         let lower = self.dynamic && self.factor > 1.0;
         if lower {

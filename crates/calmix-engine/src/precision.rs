@@ -1,8 +1,8 @@
-//! The precision policy: which values use which number of bits.
+//! The precision policy: which values have how many bits.
 //!
 //! Convolutions and activations of a training step run in the chosen precision, those of an evaluation in f32. Master weights,
-//! BatchNorm's parameters and statistics, the classifier, logits, losses, the optimiser and the average of the weights
-//! are always f32.
+//! BatchNorm's parameters and statistics, the classifier, logits, losses, the optimiser and the EMA of the weights are always
+//! f32.
 
 use calmix_dist::gpu::compute_capability;
 use calmix_recipe::device::Device;
@@ -11,7 +11,7 @@ use tch::{Kind, Tensor};
 
 use crate::device;
 
-/// The fastest precision that the device computes in hardware.
+/// Returns the fastest precision that the device computes in hardware.
 pub fn best(device: Device) -> Precision {
     match device {
         Device::Cpu if processor_has_bf16() => Precision::Bf16,
@@ -24,10 +24,10 @@ pub fn best(device: Device) -> Precision {
     }
 }
 
-/// The fastest precision for a GPU of this compute capability, among those in which a convolution runs there.
+/// Returns the fastest precision for a GPU of this compute capability, among those in which it can run a convolution.
 ///
-/// Tensor cores came with 7.0, bfloat16 in them with 8.0; older GPUs run bfloat16 too, but far slower than f32. If
-/// the capability is unknown (ROCm), f16, which has been in hardware for longest.
+/// Tensor cores exist since 7.0, and support bfloat16 since 8.0; older GPUs run bfloat16 too, but far slower than f32. If the
+/// capability is unknown (ROCm), f16 is chosen, which hardware has supported for longest.
 fn of_capability(capability: Option<(u32, u32)>, convolves: impl Fn(Precision) -> bool) -> Precision {
     let candidates: &[Precision] = match capability {
         Some(known) if known >= (8, 0) => &[Precision::Bf16, Precision::F16],
@@ -46,7 +46,7 @@ pub(crate) fn kind(precision: Precision) -> Kind {
     }
 }
 
-/// Whether the device can run a convolution in this precision.
+/// Returns whether the device can run a convolution in this precision.
 fn convolves(precision: Precision, device: Device) -> bool {
     let options = (kind(precision), device::torch(device));
     let tried = Tensor::f_zeros([1, 8, 8, 8], options).and_then(|x| {

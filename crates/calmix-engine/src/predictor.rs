@@ -1,5 +1,5 @@
-//! A network for prediction only: weights from a file, without the state of training. Models run on ONNX Runtime; this is the
-//! oracle that tests compare it with.
+//! A network for prediction only: weights from a file, without training state. Models run on ONNX Runtime; this is the reference
+//! that tests compare it with.
 
 use calmix_dist::gpu::GpuFlags;
 use calmix_recipe::device::Device;
@@ -27,7 +27,7 @@ impl Predictor {
     pub fn new(model: ModelSpec, classes: usize, device: Device, file: &[u8]) -> Result<Self, EngineError> {
         device::check(device)?;
         let network = Network::new(&model, classes);
-        // Checked before memory is allocated, because the network comes from an untrusted file.
+        // Check first, before memory is allocated, because the file may be untrusted.
         weights::check(network.layout(), file)?;
         device::gpu_flags(device).into_iter().for_each(GpuFlags::set);
         let parameters = Flat::zeros(network.layout(), device::torch(device))?;
@@ -38,10 +38,10 @@ impl Predictor {
         Ok(Self { network })
     }
 
-    /// As [`Engine::predict`](crate::engine::Engine::predict).
+    /// Evaluates images as [`Engine::predict`](crate::engine::Engine::predict) does.
     ///
     /// # Errors
-    /// If `pixels` are not whole images of the size, or the device has too little memory for them.
+    /// If `pixels` are not whole images of the right size, or the device has too little memory for them.
     pub fn predict(&self, pixels: &[u8]) -> Result<Outputs, EngineError> {
         self.network.predict(&self.network.parameters, pixels)
     }

@@ -1,22 +1,22 @@
-//! Operations of libtorch with a scalar, whose failure is an error instead of a panic.
+//! Operations of libtorch with a scalar argument, made to fail with an error instead of a panic.
 //!
-//! tch drops the temporary `Scalar` of such a call before it reads libtorch's error, and that drop panics on the error: when
-//! memory runs out, the process would end without saving anything.
+//! tch drops the temporary `Scalar` of such a call before it reads libtorch's error, and that drop panics because of the error:
+//! when memory runs out, the process would end without saving anything.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use tch::TchError;
 
-/// The file of tch whose panics the engine turns into errors, as a panic names it.
+/// The file of tch whose panics the engine turns into errors, as named in the panic's location.
 pub const PANICKING_FILE: &str = "src/wrappers/scalar.rs";
 
-/// Runs an operation that has a scalar among its arguments.
+/// Runs an operation with a scalar among its arguments.
 pub(crate) fn guarded<T>(operation: impl FnOnce() -> Result<T, TchError>) -> Result<T, TchError> {
     // Unwind safety: every caller returns the error, so a half-finished result is never used.
     catch_unwind(AssertUnwindSafe(operation)).unwrap_or_else(|panic| {
         let message = panic.downcast_ref::<String>().and_then(|text| text.split_once("Torch(\""));
         match message {
-            // The text between the quotes of a `Debug`.
+            // Take the text between the quotes of the `Debug` output.
             Some((_, text)) => Err(TchError::Torch(text.trim_end_matches("\")").replace("\\n", "\n"))),
             None => resume_unwind(panic),
         }

@@ -1,4 +1,4 @@
-//! Weights in and out as safetensors. A file is checked completely before any of it is used.
+//! Reading and writing weights as safetensors. A file is checked completely before any of it is used.
 
 pub use calmix_recipe::network::weights::{Part, WeightsProblem};
 pub(crate) use calmix_recipe::network::weights::{check, max_bytes};
@@ -11,7 +11,7 @@ use crate::network::parameters::{Flat, REGIONS};
 use crate::network::statistics::RunningStatistics;
 use crate::network::{Layout, ParameterId, Region, StatisticsId};
 
-/// The tensors of a network with everything that belongs to it.
+/// Writes the tensors of a network, with their running statistics if given.
 pub(crate) fn write(
     layout: &Layout,
     parameters: &Flat,
@@ -40,7 +40,7 @@ pub(crate) fn write(
     Ok(safetensors::serialize(views, None).map_err(WeightsProblem::from)?)
 }
 
-/// Loads a file into the network; if it is refused, nothing has changed.
+/// Loads a file into the network. If the file is refused, nothing has changed.
 pub(crate) fn read(
     layout: &Layout,
     part: Part,

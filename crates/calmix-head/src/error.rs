@@ -1,4 +1,4 @@
-//! The reasons why there is no head.
+//! The errors of training and using a head.
 
 use calmix_core::error::CoreError;
 use calmix_metrics::error::MetricsError;
@@ -21,7 +21,7 @@ pub enum HeadError {
         /// The name of the number.
         what: &'static str,
     },
-    /// Vectors that are not in memory cannot be read.
+    /// A row of vectors outside memory could not be read.
     #[error("{0}")]
     Read(String),
     /// The caller requested a stop.

@@ -1,18 +1,17 @@
-//! From vectors and labels to a head, its calibrator and its evidence.
+//! Fits a head: from vectors and labels to weights, a calibrator and held-out predictions.
 //!
 //! One head per fold is trained without the labels of the fold: the calibrator is fitted on their predictions, so that no label
-//! is lost to evaluation. If there are validation samples, their labels evaluate the heads, and there are no
-//! folds. Samples of one group are in one fold, and a group counts once. A label whose class has no label outside its fold is
-//! held out too, but the head of its fold cannot know the class: it counts against the guarantees, and takes no part in
-//! calibrator and choice.
+//! is lost to evaluation. If there are validation samples, their labels evaluate the heads, and there are no folds. Samples of
+//! one group are in one fold, and a group counts once. A label whose class has no label outside its fold is held out too, but the
+//! head of its fold cannot know the class: it counts against the guarantees, and is left out of the calibrator and of the choice.
 //!
-//! [`Candidates`](crate::settings::Candidates) are the head of a method or, with one vector per sample, mixtures of Gaussians
-//! and their average with logistic regression; and one that is trained on the labels alone and evaluated in the same way. The
-//! result is the head with the lowest NLL of the labels out of fold. Only the labels alone have to be better by more than a
-//! standard error, or by more than two if there are many samples without a label: the heads of folds have fewer labels than the
-//! one they evaluate, which hurts methods that train on their own pseudo-labels more, and C of logistic regression is chosen on
-//! the very labels that compare it. So is the mixture in the average, which favours it slightly. If no label is out of fold, as
-//! with one label per class, balanced EM is the result: with so few labels the unlabelled samples decide how good a head is.
+//! [`Candidates`](crate::settings::Candidates) are the head of a method or, with one vector per sample, mixtures of Gaussians and
+//! their average with logistic regression. A head trained on the labels alone is the control. The result is the head with the
+//! lowest NLL of the labels out of fold. The control wins only if it is better by more than a standard error, or by more than two
+//! if there are many unlabelled samples: the heads of folds have fewer labels than the one they evaluate, which hurts methods
+//! that train on their own pseudo-labels more, and C of logistic regression is chosen on the very labels that compare it. So is
+//! the mixture in the average, which favours it slightly. If no label is out of fold, as with one label per class, balanced EM is
+//! the result: with so few labels the unlabelled samples decide how good a head is.
 
 mod candidate;
 mod fitted_head;
@@ -49,8 +48,8 @@ pub struct HeadFit {
     pub heads: Vec<FittedHead>,
     /// The index of the head that is the result.
     pub selected: usize,
-    /// The NLL of the best head that uses samples without labels minus that of the labels alone, with its interval; `None`
-    /// if one of them is missing. The best of several is chosen by the same NLL, which favours it slightly.
+    /// The NLL of the best head that uses unlabelled samples minus that of the labels alone, with its interval; `None` if one of
+    /// them is missing. The best of several is chosen by the same NLL, which favours it slightly.
     pub nll_difference: Option<Estimate>,
 }
 
@@ -66,12 +65,12 @@ impl HeadFit {
     }
 }
 
-/// One training: of a candidate, on some rows.
+/// The training of one candidate on some rows.
 struct Job {
     candidate: usize,
     training: Training,
     rows: TrainingRows,
-    /// The rows of its fold, which it predicts; empty for the head that is trained on all rows.
+    /// The rows of the fold that the head predicts; empty for the head that is trained on all rows.
     held_out: Vec<usize>,
 }
 
@@ -89,8 +88,9 @@ pub fn fit(
 ) -> Result<HeadFit, HeadError> {
     settings.check()?;
     samples.check(rows)?;
-    // The heads of folds mix if the one that they evaluate does, though they have fewer labels.
+    // A fold has fewer labels, but its head must mix if the head that it evaluates does.
     let settings = &settings.for_labels(rows.labelled.len(), samples.classes.len());
+    // Too few validation labels for a calibrator are not used; the labels are then divided into folds.
     let is_enough = |validation: &ValidationSamples<'_>| {
         group_count(validation.groups, validation.labels.len()) >= min_labels()
     };
@@ -116,7 +116,7 @@ pub fn fit(
         for Variant { trained, of_folds } in variants {
             let Some(trained) = trained else { continue };
             progress.check_stop()?;
-            // None of the validation samples: the folds are empty then.
+            // With a validation split there are no folds, so this is empty.
             let unseen = unseen_labels(&samples, &of_folds, &folds.unseen);
             let predictions = if let Some(validation) = validation {
                 predictions_of(&samples, validation, &trained.ema, settings.steps)?
@@ -142,14 +142,14 @@ pub fn fit(
     Ok(choose(heads, needed_standard_errors(rows)))
 }
 
-/// Returns the number of folds. Of many labels four fifths are as good as nine tenths, for half the time.
+/// Returns the number of folds. With many labels, five folds are as good as ten and take half the time.
 fn fold_count(labels: usize, configured: usize) -> usize {
-    const MANY: usize = 10_000;
-    const MAX_OF_MANY: usize = 5;
-    if labels >= MANY { configured.min(MAX_OF_MANY) } else { configured }
+    const MANY_LABELS: usize = 10_000;
+    const MAX_FOLDS_WITH_MANY_LABELS: usize = 5;
+    if labels >= MANY_LABELS { configured.min(MAX_FOLDS_WITH_MANY_LABELS) } else { configured }
 }
 
-/// Returns all trainings: of each candidate, one per fold and one on all rows.
+/// Returns all trainings: for each candidate, one per fold and one on all rows.
 fn jobs(rows: &TrainingRows, candidates: &[(Candidate, Training)], folds: &[Vec<usize>]) -> Vec<Job> {
     let mut jobs = Vec::new();
     for (candidate, (_, training)) in candidates.iter().enumerate() {
@@ -172,7 +172,7 @@ fn jobs(rows: &TrainingRows, candidates: &[(Candidate, Training)], folds: &[Vec<
     jobs
 }
 
-/// One of the heads of a candidate, with the logits of its heads of folds.
+/// The heads of a candidate at one setting: the one trained on all rows, and the logits of those of the folds.
 #[derive(Default)]
 struct Variant {
     /// The head that is trained on all rows.
@@ -206,9 +206,9 @@ fn by_candidate(
     Ok(candidates)
 }
 
-/// Computes the mean NLL of labels at their most probable temperature; `None` without labels. Heads are not compared by how
-/// confident they are, since a temperature changes that. The temperature is fitted on these labels: one number flatters
-/// all variants alike, and a cross-fit of each would cost as much as training it.
+/// Computes the mean NLL of the labels at their most probable temperature; `None` without labels. A calibrator corrects the
+/// confidence, so heads are compared after it. The temperature is fitted on these labels: one number flatters all variants alike,
+/// and a cross-fit of each would cost as much as training it.
 fn nll_after_temperature(predictions: &Predictions) -> Result<Option<f64>, HeadError> {
     let logits = predictions.matrix()?;
     let labels = &predictions.labels;
@@ -220,7 +220,7 @@ fn nll_after_temperature(predictions: &Predictions) -> Result<Option<f64>, HeadE
     Ok(mean(&group_means(&nll, &predictions.groups)))
 }
 
-/// Adds the average of logistic regression and the better mixture after them, if there are both.
+/// Appends the average of logistic regression and the better mixture, if both were trained.
 fn add_average(heads: &mut Vec<FittedHead>, progress: &FitProgress<'_>) -> Result<(), HeadError> {
     let index = |candidate: Candidate| heads.iter().position(|head| head.candidate == candidate);
     let indices = [Candidate::LogisticRegression, Candidate::Em, Candidate::BalancedEm].map(index);
@@ -238,11 +238,11 @@ fn lowest(numbers: &[Option<f64>]) -> Option<usize> {
     numbers.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(n, _)| n)
 }
 
-/// Returns by how many standard errors the head on labels alone must be better than the others to replace the configured head.
+/// Returns the number of standard errors by which the head on labels alone must win to replace the configured head.
 fn needed_standard_errors(rows: &TrainingRows) -> f64 {
     /// Unlabelled samples per label from which the method is favoured.
-    const MANY: usize = 10;
-    if rows.unlabelled.len() >= MANY * rows.labelled.len() { 2.0 } else { 1.0 }
+    const MIN_UNLABELLED_PER_LABEL: usize = 10;
+    if rows.unlabelled.len() >= MIN_UNLABELLED_PER_LABEL * rows.labelled.len() { 2.0 } else { 1.0 }
 }
 
 /// Chooses the result, and compares the best head that uses unlabelled samples with the one on labels alone.

@@ -1,11 +1,11 @@
 //! Semi-supervised linear discriminant analysis by EM: a Gaussian for each class, one covariance for all.
 //!
-//! Labelled rows belong to their class; the others to each class by its probability, in turn with the means, the covariance
-//! and the shares of the classes that follow from it. The quotient of two such Gaussians is linear in the vector, so the
-//! result is a linear head.
+//! A labelled row belongs to its class, an unlabelled one to each class by its probability. The E-step computes these
+//! probabilities; the M-step computes means, covariance and class shares from them. The quotient of two such Gaussians is linear
+//! in the vector, so the result is a linear head.
 //!
-//! Rows are read in ascending order, in blocks of 256: the result depends neither on threads nor on the order in which a
-//! caller names the rows.
+//! Rows are read in ascending order, in blocks of 256: the result depends neither on threads nor on the order in which a caller
+//! names the rows.
 
 mod cholesky;
 mod sinkhorn;
@@ -20,42 +20,42 @@ use crate::progress::FitProgress;
 use crate::samples::{HeadSamples, TrainingRows};
 use cholesky::Cholesky;
 
-/// The first dimensions that are modelled are as many as there are labels, within these limits: a covariance of more has too
-/// many numbers for few labels, and more labels gain from more dimensions. This and the weights and the factor below were
-/// chosen on CIFAR-10 with features of EfficientNet-Lite0.
+/// The range of the number of dimensions modelled, which is the number of labels clamped to it: the covariance of more dimensions
+/// has too many parameters for few labels, and more labels gain from more dimensions. This range, and the weights and the factor
+/// below, were chosen on CIFAR-10 with features of EfficientNet-Lite0.
 const DIMENSIONS: RangeInclusive<usize> = 64..=256;
-/// The share of the mean of its diagonal in the shrunk covariance.
+/// The weight of the shrinkage target in the covariance: a diagonal with the mean variance everywhere.
 const SHRINKAGE: f64 = 0.3;
 /// The smallest mean variance, relative to the mean square of the vectors: a single label per class has no variance at all.
 const MIN_VARIANCE: f64 = 1e-3;
 const ITERATIONS: usize = 10;
-/// EM ends when the mean log-likelihood changes by less than this part of it.
+/// EM ends when the mean log-likelihood changes by less than this share of itself.
 const TOLERANCE: f64 = 1e-4;
-/// Divides the logits. The dimensions of vectors are not independent given the class, so the mixture is too confident:
-/// by about this factor on features of image classifiers. The E-step does not divide: with 10 labels per class of CIFAR-10 and
-/// Fashion-MNIST, half of the logits there changed the NLL by at most 0.004, and a fifth of them raised it by 0.07 to 0.64.
+/// Divides the logits. The dimensions of vectors are not independent given the class, so the mixture is too confident: by about
+/// this factor on features of image classifiers. The E-step does not divide: with 10 labels per class of CIFAR-10 and
+/// Fashion-MNIST, dividing by two there changed the NLL by at most 0.004, and dividing by five raised it by 0.07 to 0.64.
 const OVERCONFIDENCE: f64 = 5.0;
-/// The logit of a class without a label is this far below the mean of the others.
+/// The distance of the logit of a class without labels below the mean of the others.
 const BELOW_OTHERS: f64 = 10.0;
-/// Rows whose products are added in f32 before they go into a sum of f64.
+/// The number of rows whose products are added in f32 before they go into a sum of f64.
 const BLOCK: usize = 256;
-/// The maximum number of probabilities in memory, 128 MiB; of more rows a regular sample is read.
+/// The maximum number of probabilities in memory, 128 MiB. Of more rows, every n-th is read.
 pub const MAX_PROBABILITIES: u64 = 1 << 25;
 
 /// The influence of the rows without labels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GaussianMixture {
-    /// The weight of all of them together, relative to that of the labelled rows.
+    /// The total weight of the unlabelled rows relative to that of the labelled rows.
     pub unlabelled_weight: f64,
-    /// Whether the rows are spread over the classes as the labels are. The priors are then the shares of the labels, otherwise
-    /// those of the probabilities.
+    /// Whether the unlabelled rows are assumed to be spread over the classes as the labels are. The priors are then the class
+    /// shares of the labels, otherwise those of the probabilities.
     pub is_balanced: bool,
 }
 
 impl GaussianMixture {
-    /// The classes have the shares that the mixture finds.
+    /// Class shares are estimated by EM.
     pub const PLAIN: Self = Self { unlabelled_weight: 2.0, is_balanced: false };
-    /// Balanced over the classes: better if the labels are spread as the samples are, worse if they are not.
+    /// Class shares are those of the labels: better if the labels are spread as the samples are, worse if they are not.
     pub const BALANCED: Self = Self { unlabelled_weight: 4.0, is_balanced: true };
 }
 
@@ -100,26 +100,27 @@ struct MixtureData<'a> {
     progress: &'a FitProgress<'a>,
     settings: GaussianMixture,
     dimensions: usize,
-    /// The classes that have labels; the others cannot be found without one.
+    /// The classes with labels; a class without one cannot be found.
     present: Vec<usize>,
     /// The rows without labels, ascending.
     unlabelled: Vec<usize>,
-    /// The weight of each of them.
+    /// The weight of each unlabelled row.
     weight: f64,
     labelled_rows: Vec<usize>,
-    /// The position of the class of each labelled row among those present.
+    /// For each labelled row, the index of its class in `present`.
     labels: Vec<usize>,
     labelled: ClassSums,
     shares: Vec<f64>,
-    /// `Σ xᵀx` of the labelled rows, and of the others. As probabilities of a row add up to one, it is the same for all.
+    /// `Σ xᵀx` of the labelled and of the unlabelled rows. The probabilities of a row add up to one, so the sum does not change
+    /// between iterations.
     moments: [Vec<f64>; 2],
 }
 
-/// A mixture: logits are `weight·x + bias` up to a number that all classes share.
+/// A mixture: its logits are `weight·x + bias`, up to a term that all classes share.
 struct Mixture {
     weight: Vec<f64>,
     bias: Vec<f64>,
-    /// The mean of that number over the rows.
+    /// The mean over the rows of the term that all classes share.
     shared: f64,
 }
 
@@ -143,7 +144,7 @@ impl<'a> MixtureData<'a> {
         let labels: Vec<usize> = labelled_rows.iter().map(position).collect();
         let mut unlabelled: Vec<usize> = rows.unlabelled.clone();
         unlabelled.sort_unstable();
-        // A row that has its label is not guessed too.
+        // A row that counts with its label does not count without it.
         unlabelled.retain(|row| labelled_rows.binary_search(row).is_err());
         let stride = (unlabelled.len() * present.len()).div_ceil(MAX_PROBABILITIES as usize).max(1);
         let unlabelled: Vec<usize> = unlabelled.into_iter().step_by(stride).collect();
@@ -177,7 +178,8 @@ impl<'a> MixtureData<'a> {
         })
     }
 
-    /// E-step: computes the sums over all rows by their probabilities under a mixture, and the mean log-likelihood of the rows.
+    /// Computes the E-step: the sums over all rows by their probabilities under a mixture, and the mean log-likelihood of the
+    /// rows.
     fn expect(&self, mixture: &Mixture) -> Result<(ClassSums, f64), HeadError> {
         let classes = self.present.len();
         let head = mixture.small_head(self.dimensions)?;
@@ -217,7 +219,7 @@ impl<'a> MixtureData<'a> {
         Ok((sums, likelihood / all + mixture.shared))
     }
 
-    /// M-step: fits the mixture to the sums, with a shrunk covariance.
+    /// Computes the M-step: fits the mixture to the sums, with a shrunk covariance.
     fn maximise(&self, sums: &ClassSums, weight: f64) -> Result<Mixture, HeadError> {
         let dimensions = self.dimensions;
         let all = self.labels.len() as f64 + weight * self.unlabelled.len() as f64;
@@ -225,10 +227,11 @@ impl<'a> MixtureData<'a> {
         let moments: Vec<f64> =
             labelled.iter().zip(unlabelled).map(|(a, b)| (a + weight * b) / all).collect();
         let mut means = sums.vectors.clone();
+        // The covariance within classes: all second moments minus those of the class means.
         let mut covariance = moments.clone();
         for (mean, &count) in means.chunks_exact_mut(dimensions).zip(&sums.counts) {
             self.progress.check_stop()?;
-            // A balanced class may have lost all rows but its labels, which always count: not zero.
+            // A balanced class may have lost all its unlabelled rows; the labels always count, so its sum is not zero.
             for number in mean.iter_mut() {
                 *number /= count;
             }
@@ -241,6 +244,7 @@ impl<'a> MixtureData<'a> {
         };
         let min_variance = MIN_VARIANCE * diagonal(&moments) + 1e-30;
         let variance = diagonal(&covariance).max(min_variance);
+        // Shrink towards a diagonal with the mean variance, so that few labels give an invertible matrix.
         for number in &mut covariance {
             *number *= 1.0 - SHRINKAGE;
         }

@@ -1,11 +1,11 @@
 //! Heads on feature vectors: a linear layer, or one hidden layer, trained in seconds on the vectors of a frozen network.
 //!
-//! No tensor library and no I/O: a head is a few matrix products. [`fit()`] takes vectors, labels and settings, and
-//! returns the head with its calibrator and the predictions for labels that it was trained without. Every base algorithm
-//! and every kind of mixup of `calmix-core` works on vectors as on images; only the loss on two full passes of the authors'
-//! code and similarity between pixels are refused.
+//! No tensor library and no I/O: a head is a few matrix products. [`fit()`] takes vectors, labels and settings, and returns the
+//! head with its calibrator and the predictions for labels that it was trained without. Every base algorithm and every kind of
+//! mixup of `calmix-core` works on vectors as on images; only the second full pass of the authors' code and similarity between
+//! pixels are refused.
 //!
-//! The result does not depend on the number of threads: they share heads, never one product.
+//! The result does not depend on the number of threads: each head is trained by one thread.
 //!
 //! # Modules
 //!

@@ -1,11 +1,11 @@
 //! Multinomial logistic regression on the labels alone, as scikit-learn's: `C·Σ loss + ½‖W‖²`, biases free.
 //!
-//! Convex and without a step size, so it is what a method has to beat that uses the samples without labels.
+//! It is convex and needs no step size, which makes it the baseline that a method with unlabelled samples has to beat.
 //!
-//! Three things keep it fast. Each component is scaled by about its second derivative, which is known up to the confidence of
-//! the head: vectors in their principal directions then take a tenth of the iterations. A fit ends when its next step
-//! would gain next to nothing, instead of at a small gradient: with many classes all gradients are small. And a fit starts
-//! where the last two point to: weights grow about as the logarithm of C. Products are computed in f32, sums of them in f64.
+//! Three things keep it fast. Each component is scaled by about its second derivative, which is known up to the confidence of the
+//! head: vectors in their principal directions then take a tenth of the iterations. A fit ends when its next step would gain next
+//! to nothing, instead of at a small gradient: with many classes all gradients are small. And a fit starts where the last two
+//! point to: weights grow about as the logarithm of C. Products are computed in f32, sums of them in f64.
 
 use calmix_core::lanes;
 use calmix_core::softmax::exp_of_negative;
@@ -20,8 +20,8 @@ use crate::samples::{HeadSamples, TrainingRows};
 /// The values of C that are tried, for vectors of unit length.
 pub const STRENGTHS: [f64; 6] = [1.0, 3.0, 10.0, 30.0, 100.0, 300.0];
 
-/// The gain of a step below which a fit ends, in nats per label. The NLL of other samples was then within 3e-3 of that at half
-/// this gain, on either side of it.
+/// The gain of a step below which a fit ends, in nats per label. On other samples, half this gain changed the NLL by less than
+/// 3e-3.
 pub const MIN_GAIN: f64 = 2e-6;
 
 /// Rows whose products are computed at once, and added in f32.
@@ -31,7 +31,7 @@ const GRADIENT_TOLERANCE: f64 = 1e-9;
 /// The noise of the mean loss, whose products are in f32.
 const NOISE: f64 = 1e-6;
 const MAX_ITERATIONS: usize = 500;
-/// The smallest mean of p·(1 − p): a class without a label has none, however far its bias falls.
+/// The smallest mean of p·(1 − p): for a class without a label, it tends to zero as its bias falls.
 const MIN_CURVATURE: f64 = 1e-9;
 
 /// Fits a linear head for each C, ascending. A fit ends when a step would gain no more than `min_gain` nats per label,
@@ -79,7 +79,7 @@ pub fn logistic_regression(
 struct Path {
     last: Vec<f64>,
     before: Option<Vec<f64>>,
-    /// The C of all solutions.
+    /// The values of C solved so far.
     strengths: Vec<f64>,
 }
 
@@ -90,7 +90,7 @@ impl Path {
 
     fn add(&mut self, strength: f64, solution: Vec<f64>) {
         let last = std::mem::replace(&mut self.last, solution);
-        // Zero is where the first one started, not a solution.
+        // The zero start of the first fit is not a solution.
         self.before = (!self.strengths.is_empty()).then_some(last);
         self.strengths.push(strength);
     }
@@ -107,7 +107,7 @@ impl Path {
     }
 }
 
-/// The objective, divided by C and the number of labels: its scale is that of a mean loss, whatever C is.
+/// The objective divided by C and the number of labels, so that it has the scale of a mean loss for any C.
 struct Problem {
     /// The labelled vectors minus their mean. The biases are not penalised, so this only shifts them.
     vectors: Vec<f32>,
@@ -212,7 +212,7 @@ impl Problem {
         Ok(share * loss + 0.5 * self.penalty * squares)
     }
 
-    /// Returns the numbers of the head at a point, for vectors whose mean was not subtracted.
+    /// Returns the parameters of the head at a point, for vectors whose mean was not subtracted.
     fn numbers(&self, point: &[f64]) -> Vec<f32> {
         let HeadShape { width, classes, .. } = self.shape;
         let (weight, bias) = point.split_at(width * classes);
@@ -225,16 +225,16 @@ impl Problem {
     }
 }
 
-/// Up to this number of classes, packing the factors of a product takes longer than multiplying them.
-const FEW: usize = 32;
+/// The number of classes up to which packing the factors of a product takes longer than multiplying them.
+const MAX_UNPACKED_CLASSES: usize = 32;
 
-/// Computes the logits of a block, those of a class one after the other: its rows are then treated side by side, however few
-/// classes there are.
+/// Computes the logits of a block, class after class, so that rows are computed side by side in vector units, however few classes
+/// there are.
 fn logits(vectors: &[f32], weight: &[f32], bias: &[f32], into: &mut [f32]) {
     let classes = bias.len().max(1);
     let rows = into.len() / classes;
     let width = weight.len() / classes;
-    if classes <= FEW {
+    if classes <= MAX_UNPACKED_CLASSES {
         for (row, vector) in vectors.chunks_exact(width.max(1)).enumerate() {
             for (class, (weight, bias)) in weight.chunks_exact(width.max(1)).zip(bias).enumerate() {
                 into[class * rows + row] = lanes::dot(vector, weight) + bias;
@@ -249,13 +249,13 @@ fn logits(vectors: &[f32], weight: &[f32], bias: &[f32], into: &mut [f32]) {
     multiply(Operand::new(weight, classes, width), vectors.transposed(), 1.0, into);
 }
 
-/// Computes the gradient by the weights from that by the logits.
+/// Computes the gradient with respect to the weights from the gradient with respect to the logits.
 fn by_weight(by_logits: &[f32], vectors: &[f32], classes: usize, into: &mut [f32]) {
-    /// Rows that are added at once, so that a sum is read and written less often.
+    /// The number of rows that are added at once, so that a sum is read and written less often.
     const ROWS: usize = 4;
     let rows = by_logits.len() / classes.max(1);
     let width = into.len() / classes.max(1);
-    if classes > FEW {
+    if classes > MAX_UNPACKED_CLASSES {
         let by_logits = Operand::new(by_logits, classes, rows);
         multiply(by_logits, Operand::new(vectors, rows, width), 0.0, into);
         return;
@@ -279,12 +279,12 @@ fn by_weight(by_logits: &[f32], vectors: &[f32], classes: usize, into: &mut [f32
     }
 }
 
-/// Sums over the rows of a block, by class, and what is computed on the way.
+/// Sums per class over the rows of a block, and buffers for them.
 #[derive(Default)]
 struct BlockSums {
     /// p·(1 − p).
     uncertainty: Vec<f32>,
-    /// The gradients by the logits.
+    /// The gradients with respect to the logits.
     slopes: Vec<f32>,
     /// The largest logit of each row.
     tops: Vec<f32>,
@@ -293,7 +293,8 @@ struct BlockSums {
 }
 
 impl BlockSums {
-    /// Replaces logits, class after class, by the gradient of the summed cross entropy by them; returns the cross entropy.
+    /// Replaces logits, class after class, by the gradient of the summed cross-entropy with respect to them; returns the
+    /// cross-entropy.
     fn slopes(&mut self, logits: &mut [f32], labels: &[usize]) -> f64 {
         let Self { uncertainty, slopes, tops, masses } = self;
         let rows = labels.len().max(1);

@@ -1,6 +1,7 @@
-//! The terms of a step's loss, with their gradients by the logits.
+//! The terms of a step's loss, with their gradients with respect to the logits.
 //!
-//! The kinds are those of [`LossKind`]; each is the function that `calmix-engine` computes on libtorch, differentiated by hand.
+//! The kinds are those of [`LossKind`]. `calmix-engine` computes the same functions on libtorch; here they are differentiated by
+//! hand.
 
 use calmix_core::loss::{LossKind, LossTerm};
 use calmix_core::method::smoothing::Smoothing;
@@ -34,7 +35,7 @@ pub struct Losses {
     pub terms: Vec<f64>,
     /// The weighted sum of the terms.
     pub total: f64,
-    /// The gradient of the sum by the logits, row by row.
+    /// The gradient of the total with respect to the logits, row by row.
     pub by_logits: Vec<f32>,
 }
 
@@ -50,7 +51,7 @@ impl LossRows<'_> {
         Losses { terms: losses, total, by_logits }
     }
 
-    /// Computes one term; its gradient is added to `by_logits` with the weight of the term.
+    /// Computes one term, and adds its weighted gradient to `by_logits`.
     fn term(&self, term: &LossTerm, by_logits: &mut [f32]) -> f64 {
         let [labelled, mixed, strong] = self.split(self.logits);
         let (by_labelled, by_rest) = by_logits.split_at_mut(labelled.len());
@@ -81,7 +82,7 @@ impl LossRows<'_> {
         [labelled, mixed, strong]
     }
 
-    /// `Σ share·H(y, p)` over rows with a hard label, smoothed.
+    /// Computes `Σ share·H(y, p)` over rows with a hard label, smoothed.
     fn hard_cross_entropy(
         &self,
         logits: &[f32],
@@ -106,8 +107,8 @@ impl LossRows<'_> {
             let factor = (weight * share) as f32;
             let off = off as f32;
             let all = all as f32;
-            // The gradients of a row add up to zero. That of the label is computed from the others: near a
-            // probability of one, p − 1 would lose its digits.
+            // The gradients of a row add up to zero, so that of the label is computed from the others: near a probability of one,
+            // p − 1 would lose its digits.
             let mut others = 0.0;
             for (class, (by, &p)) in by.iter_mut().zip(&p).enumerate() {
                 if class != label {
@@ -123,7 +124,7 @@ impl LossRows<'_> {
         loss
     }
 
-    /// L_mix: the weight of each mixture is part of the plan.
+    /// Computes L_mix; the weight of each mixture is part of the plan.
     fn mixup(&self, loss: MixLoss, logits: &[f32], weight: f64, by_logits: &mut [f32]) -> f64 {
         let classes = self.classes;
         let targets = self.plan.targets.chunks_exact(classes);
@@ -159,7 +160,7 @@ impl LossRows<'_> {
         sum
     }
 
-    /// FreeMatch's fairness: `Σ_c t_c·log q_c`, where q is the mean prediction of the selected rows, divided by their
+    /// Computes FreeMatch's fairness, `Σ_c t_c·log q_c`: q is the mean prediction of the selected rows, divided by their
     /// histogram and normalised. A class without a row contributes nothing.
     fn fairness(&self, logits: &[f32], weight: f64, by_logits: &mut [f32]) -> f64 {
         let classes = self.classes;
@@ -185,7 +186,7 @@ impl LossRows<'_> {
         let target =
             |class: usize| if histogram[class] > 0.0 { f64::from(fairness_target[class]) } else { 0.0 };
         let loss = (0..classes).map(|class| target(class) * libm::log(q[class] + FAIRNESS_FLOOR)).sum();
-        // By q, by the mean prediction, then by the logits of each row through its softmax.
+        // Chain rule: the gradient with respect to q, to the mean prediction, and then to each row's logits through its softmax.
         let by_q: Vec<f64> = (0..classes).map(|class| target(class) / (q[class] + FAIRNESS_FLOOR)).collect();
         let common: f64 = q.iter().zip(&by_q).map(|(q, by)| q * by).sum();
         let by_mean: Vec<f64> =
@@ -200,8 +201,8 @@ impl LossRows<'_> {
         loss
     }
 
-    /// The mean of `max(0, max_j z_j − z_c − margin)` over the classes and the selected rows: those whose strong view
-    /// agrees with its pseudo-label, by their weights.
+    /// Computes the mean of `max(0, max_j z_j − z_c − margin)` over the classes and the selected rows: those with a weight whose
+    /// strong view agrees with the pseudo-label.
     fn logit_distance(&self, logits: &[f32], margin: f64, weight: f64, by_logits: &mut [f32]) -> f64 {
         let classes = self.classes;
         let PseudoLabels { labels, weights, .. } = &self.plan.pseudo;
@@ -243,7 +244,7 @@ impl LossRows<'_> {
 /// Writes softmax(`logits`) into `p`, and returns log Σ exp.
 pub(crate) fn log_sum_exp(logits: &[f32], p: &mut [f32]) -> f64 {
     softmax_into(logits, p);
-    // The largest probability is accurate, and log Σ exp = z − log p for any class.
+    // log Σ exp = z − log p for any class; it is most accurate with the largest probability.
     let top = argmax(logits);
     let likelihood = p.get(top).copied().unwrap_or(1.0);
     f64::from(logits.get(top).copied().unwrap_or_default()) - libm::log(f64::from(likelihood))

@@ -1,4 +1,4 @@
-//! A head with the projection below it: features in, logits out.
+//! A model: a projection of features and the head on it.
 
 use calmix_core::matrix::Matrix;
 
@@ -6,7 +6,7 @@ use crate::error::HeadError;
 use crate::network::{Head, HeadShape};
 use crate::projection::Projection;
 
-/// A head with the projection below it.
+/// A projection of features and the head on it: features in, logits out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeadModel {
     projection: Projection,
@@ -39,16 +39,15 @@ impl HeadModel {
         &self.head
     }
 
-    /// Folds the directions of the projection into the weights of the head, if that takes fewer multiplications: a
-    /// linear head with few classes then reads each feature once for a class, instead of once for a direction. The last bits of
-    /// its logits differ.
+    /// Folds the directions of the projection into the weights of the head, if that takes fewer multiplications: a linear head
+    /// with few classes then reads each feature once per class instead of once per direction. The last bits of its logits differ.
     ///
     /// # Errors
     /// If projection and head contradict each other.
     pub fn folded(&self) -> Result<Self, HeadError> {
         let HeadShape { width: dimensions, hidden, classes } = self.head.shape();
         let width = self.projection.width();
-        // Decided before any weight is folded: few directions of many features fold into far more numbers than the model has.
+        // Decide before folding: few directions of many features would fold into far more numbers than the model has.
         let is_less =
             width.saturating_mul(classes) < dimensions.saturating_mul(width.saturating_add(classes));
         if hidden.is_some() || !is_less {
@@ -61,7 +60,7 @@ impl HeadModel {
         Self::new(Projection::new(self.projection.mean().to_vec(), Vec::new())?, head)
     }
 
-    /// Computes the logits of feature vectors, one after the other. Those of a vector do not depend on the other vectors.
+    /// Computes the logits of feature vectors, one after the other. The logits of a vector do not depend on the others.
     ///
     /// # Errors
     /// If the numbers do not divide into vectors.
@@ -73,11 +72,11 @@ impl HeadModel {
     }
 }
 
-/// The maximum size of a folded head that has more numbers than the model, 512 MiB.
+/// The maximum size of a folded head that is larger than the model: 2²⁷ numbers, 512 MiB.
 const MAX_FOLDED: usize = 1 << 27;
 
-/// Computes the weights of a linear head on features, class by class, from those on the directions of a projection, multiplied
-/// by `scale`. `None` if the head has a hidden layer, or if they would be far more numbers than projection and head have.
+/// Computes the weights of a linear head on features, class by class, from those on the directions of a projection, multiplied by
+/// `scale`. `None` if the head has a hidden layer, or if the result would be far larger than projection and head.
 pub fn scaled_weights(projection: &Projection, head: &Head, scale: f64) -> Option<Vec<f32>> {
     let HeadShape { hidden: None, classes, .. } = head.shape() else { return None };
     let folded = projection.width().checked_mul(classes)?;

@@ -1,6 +1,6 @@
 //! Near-duplicates among the labelled samples: frames of a burst, crops of one photo, edited copies of a sentence.
 //!
-//! A near-duplicate of a label in another fold would let the head of that fold see what it is evaluated on. Only labels of one
+//! If two near-duplicates were in different folds, a head would be evaluated on a copy of its training data. Only labels of one
 //! class are compared, by the cosine of their centred features before the projection. A sample joins a group only if it is a
 //! near-duplicate of the first member of the group, so that a chain of similar samples does not become one group.
 
@@ -19,37 +19,37 @@ use unit_features::{BLOCK, MAX_REFERENCE, UnitFeatures, distance};
 use crate::error::HeadError;
 use crate::progress::check_stop;
 
-/// The number of labels that are near-duplicates of another one.
+/// The number of labels that are near-duplicates of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkedCopies {
     /// The number of labels that were compared.
     pub labels: usize,
-    /// The number of groups, with those of a single label.
+    /// The number of groups, including those of a single label.
     pub groups: usize,
 }
 
 impl LinkedCopies {
-    /// Counts the groups of some labels.
+    /// Counts the groups of a list of group numbers.
     pub fn of(groups: &[u32]) -> Self {
         Self { labels: groups.len(), groups: calmix_metrics::groups::group_count(groups, groups.len()) }
     }
 
-    /// Returns the number of labels that are near-duplicates of the first one of their group.
+    /// Returns the number of labels beyond the first of their group.
     pub fn linked(self) -> usize {
         self.labels - self.groups
     }
 }
 
-/// Returns the number of unlabelled samples that [`link_copies`] compares some labels with: the fewer labels there are, the
-/// more other samples have to show how near distinct samples are.
+/// Returns the number of unlabelled samples that [`link_copies`] needs as a reference: the fewer labels there are, the more other
+/// samples must show how near distinct samples are.
 pub fn unlabelled_needed(labels: usize) -> usize {
     MAX_REFERENCE.saturating_sub(labels)
 }
 
-/// Returns the group of each labelled sample. Two labels of a class are linked if they are so near to each other that, by the
-/// distances to the neighbours of both, less than 0.01 distinct labels are expected that near. If fewer than 0.05 are expected,
-/// `is_copy` decides, which is called with the two rows and may compare more than features, such as the pixels of images.
-/// Vectors without such a gap are not linked.
+/// Returns the group of each labelled sample. Two labels of a class are linked if fewer than 0.01 distinct labels are expected
+/// within their distance, estimated from the distances to the neighbours of both. If fewer than 0.05 are expected, `is_copy`
+/// decides: it is called with the two rows and may compare more than features, such as the pixels of images. Vectors without such
+/// a gap are not linked.
 ///
 /// # Errors
 /// If the rows do not agree, or a vector is too long; the errors of `is_copy`; [`HeadError::Stopped`] if `stop` becomes true.
@@ -67,7 +67,7 @@ pub fn link_copies<E: From<HeadError>>(
     Ok(groups)
 }
 
-/// Links the labels of one class, whose rows are ascending.
+/// Links the near-duplicates among the labels of one class, whose rows are ascending.
 fn link_class<E: From<HeadError>>(
     unit: &UnitFeatures,
     rows: &[usize],

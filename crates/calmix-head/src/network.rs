@@ -1,4 +1,4 @@
-//! A head: vectors in, logits out, and the gradient of a loss by its weights.
+//! A head: vectors in, logits out, and the gradient of a loss with respect to its weights.
 
 use std::ops::Range;
 
@@ -8,8 +8,8 @@ use calmix_core::rng::{Domain, Seed};
 use crate::error::HeadError;
 use crate::product::{Operand, multiply};
 
-/// Up to this number of outputs, packing the factors of a product takes longer than multiplying them.
-const FEW: usize = 32;
+/// The number of outputs up to which packing the factors of a product takes longer than multiplying them.
+const MAX_UNPACKED_OUTPUTS: usize = 32;
 
 /// The sizes of a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Parameter {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Head {
     shape: HeadShape,
-    /// Matrices, which are decayed, then biases.
+    /// The weights: matrices, which are decayed, then biases.
     numbers: Vec<f32>,
 }
 
@@ -46,7 +46,7 @@ pub struct Head {
 pub struct HeadOutput {
     /// C numbers per row.
     pub logits: Vec<f32>,
-    /// The outputs of the hidden layer; `None` for a linear head, whose features are its inputs.
+    /// The outputs of the hidden layer; `None` for a linear head, which classifies its inputs.
     pub hidden: Option<Vec<f32>>,
 }
 
@@ -64,12 +64,12 @@ impl HeadShape {
         self.hidden.unwrap_or(self.width)
     }
 
-    /// Returns the number of all weights and biases.
+    /// Returns the number of weights and biases.
     pub fn numbers(&self) -> usize {
         self.ranges().classifier_bias.end
     }
 
-    /// Returns the number of weights that are decayed: those of matrices.
+    /// Returns the number of weights that are decayed, those of matrices.
     pub(crate) fn decayed(&self) -> usize {
         self.ranges().classifier_weight.end
     }
@@ -147,7 +147,7 @@ impl Head {
         &mut self.numbers
     }
 
-    /// Computes the outputs for some vectors, one after the other. Those of a vector do not depend on the other vectors.
+    /// Computes the outputs for vectors that follow each other. The outputs of a vector do not depend on the others.
     ///
     /// # Errors
     /// If the numbers do not divide into vectors.
@@ -171,7 +171,7 @@ impl Head {
         Ok(HeadOutput { logits, hidden })
     }
 
-    /// Computes the gradient of a loss by all weights, from its gradient by the logits of these vectors.
+    /// Computes the gradient with respect to all weights from the gradient with respect to the logits of these vectors.
     pub(crate) fn backward(&self, vectors: &[f32], output: &HeadOutput, by_logits: &[f32]) -> Vec<f32> {
         let HeadShape { hidden, classes, .. } = self.shape;
         let rows = by_logits.len() / classes.max(1);
@@ -196,13 +196,13 @@ impl Head {
     }
 }
 
-/// `vectors·weightᵀ + bias`.
+/// Computes `vectors·weightᵀ + bias`.
 fn affine(vectors: &[f32], weight: &[f32], bias: &[f32]) -> Vec<f32> {
     let to = bias.len();
     let width = weight.len() / to.max(1);
     let rows = vectors.len() / width.max(1);
     let mut outputs = Vec::with_capacity(rows * to);
-    if to <= FEW {
+    if to <= MAX_UNPACKED_OUTPUTS {
         for vector in vectors.chunks_exact(width) {
             let each = weight.chunks_exact(width).zip(bias);
             outputs.extend(each.map(|(weight, bias)| dot(vector, weight) + bias));
@@ -215,10 +215,10 @@ fn affine(vectors: &[f32], weight: &[f32], bias: &[f32]) -> Vec<f32> {
     outputs
 }
 
-/// `byᵀ·vectors`: the gradient by a weight, from that by its outputs.
+/// Computes `byᵀ·vectors`, the gradient with respect to a weight matrix, from the gradient with respect to its outputs.
 pub(crate) fn by_weight(by_outputs: &[f32], vectors: &[f32], to: usize, into: &mut [f32]) {
     let width = into.len() / to.max(1);
-    if to > FEW {
+    if to > MAX_UNPACKED_OUTPUTS {
         let rows = by_outputs.len() / to;
         let by_outputs = Operand::new(by_outputs, rows, to).transposed();
         multiply(by_outputs, Operand::new(vectors, rows, width), 0.0, into);

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::HeadError;
 
-/// The progress of a fit and its stop flag: the training threads write the progress and read the flag, the waiting thread does
+/// The progress and the stop flag of a fit. The training threads write the progress and read the flag; the waiting thread does
 /// the reverse.
 #[derive(Debug)]
 pub struct FitProgress<'a> {
@@ -46,8 +46,7 @@ impl<'a> FitProgress<'a> {
     }
 }
 
-/// # Errors
-/// [`HeadError::Stopped`] if the caller requested a stop.
+/// Fails with [`HeadError::Stopped`] if the caller requested a stop.
 pub(crate) fn check_stop(stop: &AtomicBool) -> Result<(), HeadError> {
     if stop.load(Ordering::Relaxed) { Err(HeadError::Stopped) } else { Ok(()) }
 }

@@ -1,5 +1,4 @@
-//! From the features of a backbone to the vectors of a head: centred, of unit length, and rotated to their principal
-//! directions.
+//! The projection of a backbone's features: centred, scaled to unit length, and rotated to their principal directions.
 
 mod principal;
 
@@ -13,10 +12,10 @@ use crate::progress::check_stop;
 
 /// The smallest length by which a vector is divided; a shorter one is not scaled up.
 pub const MIN_LENGTH: f32 = 1e-12;
-/// Rows whose products are added in f32 before they go into a sum of f64.
+/// The number of rows whose products are added in f32 before they go into a sum of f64.
 const BLOCK: usize = 256;
 
-/// Centres vectors, scales them to unit length, and keeps their principal directions.
+/// A projection: centres vectors, scales them to unit length, and keeps their principal directions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Projection {
     mean: Vec<f32>,
@@ -26,7 +25,7 @@ pub struct Projection {
 }
 
 impl Projection {
-    /// Fits it to feature vectors, and keeps the given number of dimensions; 0 for all.
+    /// Fits a projection to feature vectors, keeping the given number of dimensions; 0 for all.
     ///
     /// # Errors
     /// If there are no vectors, or a number is not finite.
@@ -34,7 +33,7 @@ impl Projection {
         Self::fit_unless(vectors, dimensions, &AtomicBool::new(false))
     }
 
-    /// Fits it as [`fit`](Self::fit) does, unless `stop` becomes true: thousands of dimensions take minutes.
+    /// Fits like [`fit`](Self::fit), and ends when `stop` becomes true: thousands of dimensions take minutes.
     pub fn fit_unless(vectors: Matrix<'_>, dimensions: usize, stop: &AtomicBool) -> Result<Self, HeadError> {
         let width = vectors.width();
         if vectors.rows() == 0 || width == 0 {
@@ -125,10 +124,10 @@ impl Projection {
     }
 }
 
-/// A vector whose length is not a finite `f32`: divided by it, all numbers would become zero.
+/// A vector whose length exceeds `f32`: dividing by it would turn all its numbers into zero.
 struct TooLong;
 
-/// Adds a row minus the mean, divided by its length.
+/// Centres a row, scales it to unit length and appends it.
 fn add_unit(row: &[f32], mean: &[f32], into: &mut Vec<f32>) -> Result<(), TooLong> {
     let start = into.len();
     into.extend(row.iter().zip(mean).map(|(number, mean)| number - mean));
@@ -145,7 +144,7 @@ pub(crate) fn scale_to_unit_length(vector: &mut [f32]) -> f32 {
     length
 }
 
-/// `Σ uᵀu` over the centred vectors of unit length: blocks of rows in f32, their sum in f64.
+/// Computes `Σ uᵀu` over the centred vectors of unit length: blocks of rows in f32, their sum in f64.
 fn moments(vectors: Matrix<'_>, mean: &[f32], stop: &AtomicBool) -> Result<Vec<f64>, HeadError> {
     let width = mean.len();
     let mut sum = vec![0.0_f64; width * width];

@@ -7,7 +7,7 @@ use calmix_core::matrix::Matrix;
 
 use crate::error::HeadError;
 
-/// Rows of numbers that are read one by one, from several threads. A row is the same every time.
+/// Rows of numbers, read one by one from several threads. A row is the same every time.
 pub trait VectorRows: Debug + Sync {
     /// Returns the number of rows.
     fn rows(&self) -> usize;

@@ -58,14 +58,14 @@ impl HeadSamples<'_> {
         1 + usize::from(self.weak) + usize::from(self.strong)
     }
 
-    /// Appends a view of the sample in a row: 0 is the one without augmentation.
+    /// Appends a view of the sample in a row; view 0 is the one without augmentation.
     pub(crate) fn read(&self, row: usize, view: usize, into: &mut Vec<f32>) -> Result<(), HeadError> {
         let width = self.width();
         self.vectors.read(row, view * width..(view + 1) * width, into)
     }
 
-    /// Appends two views of the sample in a row. A file is read once for both: the call takes longer than the numbers between
-    /// them.
+    /// Appends two views of the sample in a row. Both come from one read: a system call takes longer than reading the numbers
+    /// between them.
     pub(crate) fn read_two(
         &self,
         row: usize,
@@ -96,7 +96,7 @@ impl HeadSamples<'_> {
         self.first_dimensions(rows, self.width())
     }
 
-    /// Reads the first `dimensions` numbers of these vectors.
+    /// Reads the first `dimensions` numbers of the vectors without augmentation of some rows.
     pub(crate) fn first_dimensions(&self, rows: &[usize], dimensions: usize) -> Result<Vec<f32>, HeadError> {
         let mut numbers = Vec::with_capacity(rows.len() * dimensions);
         for &row in rows {
@@ -112,7 +112,7 @@ impl HeadSamples<'_> {
     /// Checks that ids, vectors and labels agree, and that all numbers are finite.
     ///
     /// # Errors
-    /// If they do not; the message names the first row.
+    /// If not; the message names the first row.
     pub fn check(&self, rows: &TrainingRows) -> Result<(), HeadError> {
         let count = self.vectors.rows();
         let ids = self.ids.len();
@@ -161,13 +161,10 @@ impl HeadSamples<'_> {
     }
 }
 
-/// With more classes than this, there must be at least two labels per class.
+/// The number of classes above which there must be at least two labels per class.
 const MANY_CLASSES: usize = 10_000;
 
 /// Refuses labels that are almost all different, such as ids: each would be a class of its own, and training would take days.
-///
-/// # Errors
-/// Says how many classes there are for these labels.
 pub fn check_classes(labels: usize, classes: usize) -> Result<(), HeadError> {
     if classes <= MANY_CLASSES || labels >= classes.saturating_mul(2) {
         return Ok(());
@@ -180,7 +177,7 @@ pub fn check_classes(labels: usize, classes: usize) -> Result<(), HeadError> {
 
 impl TrainingRows {
     /// Returns the rows without the labels of `held_out`, which is ascending. If there are unlabelled rows, the held-out ones
-    /// are added to them: unlabelled samples of a user are trained on too before the model predicts them.
+    /// join them: at prediction time, too, a model was trained on the user's unlabelled samples.
     pub(crate) fn without_labels(&self, held_out: &[usize]) -> Self {
         let labelled = self.labelled.iter().copied().filter(|row| held_out.binary_search(row).is_err());
         let mut unlabelled = self.unlabelled.clone();

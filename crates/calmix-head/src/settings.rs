@@ -10,13 +10,13 @@ use crate::error::HeadError;
 /// The heads that are trained and compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Candidates {
-    /// The head of the settings, and the one on the labels alone if they request it.
+    /// The configured head, and the one on the labels alone if requested.
     #[default]
     Method,
-    /// The candidates for samples of one vector each, without weak and strong views: logistic regression on the labels alone,
-    /// two mixtures of Gaussians, and the average of both kinds. None of them is trained step by step, and of the settings
-    /// only the folds and the seed apply. A head on pseudo-labels with dropout as the strong view was tried: it was slower
-    /// by an order of magnitude, and its out-of-fold NLL was far below that on test images.
+    /// The candidates for samples of one vector each, without weak and strong views: logistic regression on the labels alone, two
+    /// mixtures of Gaussians, and the average of both kinds. None of them is trained step by step: only the folds and the seed of
+    /// the settings apply. A head on pseudo-labels with dropout as the strong view was tried and left out: it was slower by an
+    /// order of magnitude, and its out-of-fold NLL was far below that on test images.
     OneVector,
 }
 
@@ -51,16 +51,16 @@ pub struct HeadSettings {
     pub folds: usize,
     /// The heads that are trained and compared.
     pub candidates: Candidates,
-    /// Whether a head that is trained on the labels alone is tried too. With [`Candidates::OneVector`] it always is.
+    /// Whether a head on the labels alone is trained too. With [`Candidates::OneVector`] it always is.
     pub labels_alone: bool,
     /// The number of steps between two entries of the training log; 0 for none.
     pub log_every: u64,
-    /// The seed of everything that is drawn.
+    /// The seed of all random draws.
     pub seed: Seed,
 }
 
 impl HeadSettings {
-    /// Returns the settings without mixtures if there are more labels than mixtures are used for.
+    /// Returns the settings for this number of labels: without mixup if there are too many for it.
     pub(crate) fn for_labels(&self, labels: usize, classes: usize) -> Self {
         let mut settings = *self;
         if !self.method.mixup.applies_to(labels, classes) {
@@ -84,7 +84,7 @@ impl HeadSettings {
                 "a head sees vectors, not pixels: choose the similarity space \"feature\" or \"logit\"",
             ));
         }
-        // The file of the model would be read with a hidden layer that none of these heads has.
+        // The model file would be read with a hidden layer that none of these heads has.
         if self.candidates == Candidates::OneVector && self.hidden.is_some() {
             return Err(HeadError::Setting(
                 "network.head = \"hidden\" does not apply to one vector per sample: its heads are linear; use \"linear\"",

@@ -1,4 +1,4 @@
-//! The training of one head, top-down: draw a batch, observe, plan, learn, commit.
+//! The training of one head: draw a batch, observe, plan, learn, commit.
 
 mod batch;
 
@@ -57,8 +57,7 @@ pub struct StepLog {
     pub mixtures: usize,
     /// The mean margins of the easy and the hard rows, if the method uses them.
     pub margins: Option<Margins>,
-    /// The quality of the pseudo-labels, if their classes are known: of this step, or in a log of all steps since the last
-    /// entry.
+    /// The quality of the pseudo-labels whose classes are known: of this step, or in a log entry of all steps since the last one.
     pub pseudo: PseudoSums,
 }
 
@@ -77,7 +76,7 @@ pub fn train(
     train_checked(samples, rows, settings, progress)
 }
 
-/// Trains as [`train`] does, on checked input: checking reads all vectors, once more for every fold.
+/// Trains like [`train`], on checked input: a check reads all vectors, which would be repeated for every fold.
 pub(crate) fn train_checked(
     samples: HeadSamples<'_>,
     rows: &TrainingRows,
@@ -127,11 +126,11 @@ struct Learner {
 /// Intermediate results of a step, for comparison with another implementation.
 #[derive(Debug, Clone, Default)]
 pub struct StepTrace {
-    /// The inputs with a loss: labelled rows, mixtures, strong rows.
+    /// The inputs of the loss: labelled rows, mixtures, strong rows.
     pub inputs: Vec<f32>,
     /// The plan of the step.
     pub plan: StepPlan,
-    /// The gradient by all weights, before clipping and decay.
+    /// The gradient with respect to all weights, before clipping and decay.
     pub gradient: Vec<f32>,
 }
 
@@ -194,7 +193,7 @@ impl<'a> Training<'a> {
     /// Trains on the batch of a step.
     ///
     /// # Errors
-    /// If a vector cannot be read, or a number is not finite; the head is then as before.
+    /// If a vector cannot be read, or a number is not finite; the head is then unchanged.
     pub fn step(&mut self, step: u64) -> Result<StepLog, HeadError> {
         self.batches.draw(step, &mut self.learner.batch)?;
         self.learner.learn(step)
@@ -202,10 +201,10 @@ impl<'a> Training<'a> {
 }
 
 impl Learner {
-    /// Trains on the batch.
+    /// Trains on the last batch.
     ///
     /// # Errors
-    /// If a number is not finite; the head is then as before.
+    /// If a number is not finite; the head is then unchanged.
     fn learn(&mut self, step: u64) -> Result<StepLog, HeadError> {
         let settings = &self.settings;
         let at = RunStep { step, steps: settings.steps };
@@ -270,7 +269,7 @@ impl Optimiser {
         Self { ema: head.clone(), weights: head, velocity }
     }
 
-    /// Updates weights and moving average with the gradient, whose norm is given.
+    /// Updates weights and moving average with a gradient of the given norm.
     ///
     /// `g += decay·p; v = momentum·v + g; p −= rate·(g + momentum·v)`; without Nesterov, `p −= rate·v`.
     fn step(&mut self, settings: &HeadSettings, rate: f64, norm: f64, gradient: &[f32]) {
@@ -294,7 +293,7 @@ impl Optimiser {
     }
 }
 
-/// The Euclidean norm, in f64.
+/// Computes the Euclidean norm, in f64.
 fn norm(gradient: &[f32]) -> f64 {
     libm::sqrt(calmix_core::lanes::sum(gradient, |number| f64::from(number) * f64::from(number)))
 }
@@ -331,7 +330,7 @@ fn observation<'a>(
     })
 }
 
-/// Sets the rows with a loss: labelled rows, mixtures, strong rows.
+/// Writes the inputs of the loss: labelled rows, mixtures, strong rows.
 fn set_inputs(batch: &Batch, plan: &StepPlan, width: usize, unit_length: bool, inputs: &mut Vec<f32>) {
     let labelled = batch.labelled_ids.len();
     let vector = |row: Row| {

@@ -1,4 +1,4 @@
-//! The error of this crate: why a head cannot be trained, resumed or evaluated.
+//! The error of this crate.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use calmix_recipe::RecipeError;
 use calmix_recipe::precision::Precision;
 use calmix_run::error::RunError;
 
-/// Why a run of a head stopped, or did not start.
+/// The reason why a run of a head stopped, or did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeadsError {
@@ -35,7 +35,7 @@ pub enum HeadsError {
     Memory {
         samples: u64,
         vectors: u64,
-        /// Bytes of everything else that grows with the samples.
+        /// Bytes of all other state that grows with the number of samples.
         state: u64,
         available: u64,
     },
@@ -51,12 +51,12 @@ pub enum HeadsError {
         bytes: u64,
         available: u64,
     },
-    /// The run has to stop. Nothing is lost but time: its heads are trained again.
+    /// The run was stopped. When it is resumed, its heads are trained again.
     #[error("the run was stopped before its heads were trained; resume it")]
     Stopped,
     #[error("{}: the run has not finished, and a head is evaluated when it has; resume the run", shown(.path.display()))]
     Unfinished { path: PathBuf },
-    /// A run whose features an earlier version computed in another precision.
+    /// An earlier version computed the features of this run in a precision that this version does not support.
     #[error(
         "{}: the features of this run were computed in {precision}, which this version does not do; train it again, in \
          f32, with `calmix train` and without train.precision", shown(.path.display())
@@ -82,8 +82,8 @@ impl From<LifecycleError> for HeadsError {
     }
 }
 
-/// Errors of the crates below, which a run of any kind can have.
-macro_rules! of_every_run {
+/// Converts errors of lower crates that every kind of run can have, by way of `LifecycleError`.
+macro_rules! from_lower_errors {
     ($($error:ty),*) => {
         $(impl From<$error> for HeadsError {
             fn from(error: $error) -> Self {
@@ -93,10 +93,10 @@ macro_rules! of_every_run {
     };
 }
 
-of_every_run!(CoreError, DataError, FileError, MetricsError, RecipeError, RunError);
+from_lower_errors!(CoreError, DataError, FileError, MetricsError, RecipeError, RunError);
 
 impl HeadsError {
-    /// Returns the kind of the error. One that is not a mistake may pass by itself, or a resumed run trains its heads again.
+    /// Returns the kind of the error. If it is not a mistake, trying again may help: a resumed run trains its heads again.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Lifecycle(error) => error.kind(),
@@ -109,12 +109,12 @@ impl HeadsError {
         }
     }
 
-    /// Returns the error for a file of pretrained weights, which the user chose: whatever is wrong with it is a mistake.
+    /// Returns the error for a file of pretrained weights. The user chose it, so a problem that is not transient is a mistake.
     pub(crate) fn pretrained(error: FileError) -> Self {
         LifecycleError::pretrained(error).into()
     }
 
-    /// Returns [`Self::Stopped`] once `stop` is true.
+    /// Fails with [`Self::Stopped`] once `stop` is true.
     pub(crate) fn check_stop(stop: &AtomicBool) -> Result<(), Self> {
         if stop.load(Ordering::Relaxed) { Err(Self::Stopped) } else { Ok(()) }
     }

@@ -1,5 +1,4 @@
-//! Evaluates heads: their predictions on validation and test, and the metrics computed from them. The head of a finished run is
-//! evaluated again from its weights.
+//! The evaluation of heads: predictions on validation and test, and their metrics, at the end of a run or again from its weights.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -42,8 +41,8 @@ pub struct HeadEvaluator<'a> {
 }
 
 impl HeadEvaluator<'_> {
-    /// Evaluates a head on validation and test, and adds the predictions of labels by heads of folds, if any. `count` counts the
-    /// resamples of the intervals.
+    /// Evaluates a head on validation and test, and its out-of-fold predictions if there are any. `count` counts the resamples of
+    /// the intervals.
     ///
     /// # Errors
     /// If more samples have no vector than the recipe allows; [`HeadsError::Stopped`] if the run has to stop.
@@ -79,7 +78,7 @@ impl HeadEvaluator<'_> {
         Ok(evaluate_predictions(output, &left_out, self.recipe, self.stop, count)?)
     }
 
-    /// Evaluates the pseudo-labels of a head for all unlabelled samples whose class is known.
+    /// Evaluates a head's pseudo-labels of all unlabelled samples whose class is known.
     pub(crate) fn pseudo_labels(
         &self,
         head: &Head,
@@ -106,7 +105,7 @@ impl HeadEvaluator<'_> {
 
 /// Evaluates the head of a finished run again, on the splits of its own dataset. Nothing is written.
 ///
-/// The recipe is the run's, or another one that differs only in what may change, such as where the dataset is now.
+/// The recipe is the run's, or another one that differs only in keys that may change, such as the path of the dataset.
 ///
 /// # Errors
 /// If the run has not finished, the recipe has changed, or the vectors or images are not those it was trained on;
@@ -141,7 +140,7 @@ fn finished(folder: &Path) -> Result<RunResult, HeadsError> {
     read::result(folder)?.ok_or_else(|| HeadsError::Unfinished { path: folder.to_owned() })
 }
 
-/// Evaluates the head of a finished run. Heads of folds are not kept, but their predictions and their calibrator are.
+/// Evaluates the head of a finished run. The heads of folds are not stored, but their predictions and their calibrator are.
 fn evaluate_again(
     folder: &Path,
     result: &RunResult,

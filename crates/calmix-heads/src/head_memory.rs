@@ -1,5 +1,4 @@
-//! Checks before any vector is read that a run of heads fits into memory: an estimate, compared with what the machine has
-//! available.
+//! An estimate of the memory that a run of heads needs, compared with the available memory before any vector is read.
 
 use calmix_core::samples::Samples;
 use calmix_head::gaussian_mixture::MAX_PROBABILITIES;
@@ -13,18 +12,17 @@ use crate::error::HeadsError;
 use crate::vector_table::MAX_FITTED_SAMPLES;
 use crate::vector_table::TablePlace;
 
-/// Bytes of a training sample whatever the method is: its id among those needed, those found and those of a table, its
-/// label, its row.
+/// Bytes per training sample with any method: its id in three lists (needed samples, samples found, table), its label, its row.
 const SAMPLE_BYTES: u64 = 5 * 8;
-/// Copies in memory of the vectors that a projection is fitted on: themselves, centred, and in the products.
+/// Copies in memory of the vectors that a projection is fitted on: the vectors, the centred ones, and those in products.
 const FITTED_COPIES: u64 = 3;
-/// Bytes of a weight while logistic regression is fitted: twelve pairs of vectors and six more, in f64.
+/// Bytes per weight while logistic regression is fitted: twelve pairs of L-BFGS vectors and six more, in f64.
 const FITTED_WEIGHT_BYTES: u64 = 8 * (2 * 12 + 6);
-/// The heads of a fold: of each C of logistic regression, and of both mixtures.
+/// The heads per fold: one for each C of logistic regression, and two mixtures.
 const HEADS_PER_FOLD: u64 = STRENGTHS.len() as u64 + 2;
-/// Copies of the numbers of a head: the weights and their EMA; logits by row and as predictions.
+/// Copies of each number of a head: weights and EMA; or logits by row and as predictions.
 const HEAD_COPIES: u64 = 2;
-/// Copies in memory of the vectors that are only evaluated: in their table, and those of a split.
+/// Copies in memory of the vectors that are only evaluated: in their table and in the split that is read from it.
 const EVALUATED_COPIES: u64 = 2;
 
 /// The memory that a run of heads needs.
@@ -33,12 +31,12 @@ pub struct HeadMemory {
     samples: u64,
     /// Bytes of vectors.
     vectors: u64,
-    /// Bytes of the state per sample: of all heads, and of those that are trained concurrently.
+    /// Bytes of the state per sample, of all heads and of those that are trained concurrently.
     state: u64,
     heads: WeightMemory,
 }
 
-/// The memory of heads on one vector per sample, besides the state per sample.
+/// The memory of the weights and logits of heads on one vector per sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct WeightMemory {
     labels: u64,
@@ -79,7 +77,7 @@ impl HeadMemory {
         let table = samples.saturating_mul(views * vector).min(TablePlace::MAX_BYTES_IN_MEMORY);
         let evaluated = (needed.evaluation.len() as u64).saturating_mul(vector * EVALUATED_COPIES);
         let fitted = samples.min(MAX_FITTED_SAMPLES as u64) * 4 * width as u64 * FITTED_COPIES;
-        // The head of the recipe, or both mixtures; each has its rows for every fold.
+        // The configured head, or the two mixtures; each has a list of rows for every fold.
         let methods = if recipe.has_one_vector() { 2 } else { 1 };
         let heads = methods * (1 + u64::from(network.folds));
         let concurrent = heads.min(u64::from(recipe.train.threads.max(1)));
@@ -95,7 +93,7 @@ impl HeadMemory {
         Self { samples, vectors: table.saturating_add(evaluated).saturating_add(fitted), state, heads }
     }
 
-    /// Adds features that are kept in memory because there is no cache: of all views, in f16.
+    /// Adds features that are kept in memory because there is no cache: those of all views, in f16.
     #[must_use]
     pub fn with_features(mut self, views: usize, width: usize) -> Self {
         let features = self.samples.saturating_mul(2 * (views * width) as u64);
@@ -103,10 +101,10 @@ impl HeadMemory {
         self
     }
 
-    /// Refuses a run that does not fit into this machine.
+    /// Refuses a run that does not fit into the memory of this machine.
     ///
     /// # Errors
-    /// [`HeadsError::Memory`], with what is needed and what is available.
+    /// [`HeadsError::Memory`], with the needed and the available memory.
     pub fn check(self) -> Result<(), HeadsError> {
         available_memory().map_or(Ok(()), |available| self.check_in(available))
     }

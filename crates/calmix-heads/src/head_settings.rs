@@ -1,4 +1,4 @@
-//! What a recipe decides for a head: its settings, and the device, precision, threads and runtime that it is trained with.
+//! The settings that a recipe gives a head, and the device, precision, threads and runtime that it is trained with.
 
 use std::path::Path;
 
@@ -11,17 +11,17 @@ use calmix_recipe::{OrAuto, Recipe, Resolved};
 
 use crate::error::HeadsError;
 
-/// The engine in the `environment.json` of a run on vectors, which has no backbone.
+/// The engine that `environment.json` names for a run on vectors, which has no backbone.
 const NO_BACKBONE: &str = "no libtorch";
 
-/// Refuses a recipe of a head that cannot be trained on this machine, before a large dataset is read for nothing.
+/// Refuses a head that cannot be trained on this machine, before a large dataset is read in vain.
 pub fn check(recipe: &Recipe) -> Result<(), HeadsError> {
     check_head(recipe)?;
     runtime(recipe)?;
     Ok(())
 }
 
-/// Refuses a recipe that a head cannot be trained with.
+/// Refuses a recipe that does not train a head, or not here.
 ///
 /// # Errors
 /// If the recipe trains a whole network, or names a precision or a device that a frozen backbone does not run on.
@@ -31,7 +31,7 @@ pub(crate) fn check_head(recipe: &Recipe) -> Result<(), HeadsError> {
                         network.train = \"head\" to train a head";
         return Err(HeadsError::unsupported(sentence.to_owned()));
     }
-    // Vectors are the user's: there is no backbone to run.
+    // With the user's own vectors there is no backbone to run.
     if recipe.has_vectors() {
         return Ok(());
     }
@@ -49,7 +49,8 @@ pub(crate) fn check_head(recipe: &Recipe) -> Result<(), HeadsError> {
     Ok(())
 }
 
-/// As [`check_head`], for a run that exists: versions that used libtorch also computed features in bf16 and f16.
+/// Checks the recipe of an existing run as [`check_head`] does: earlier versions used libtorch and also computed features in bf16
+/// and f16.
 pub(crate) fn check_head_of(run: &Path, recipe: &Recipe) -> Result<(), HeadsError> {
     if let OrAuto::Is(precision @ (Precision::Bf16 | Precision::F16)) = recipe.train.precision
         && recipe.has_head()
@@ -60,8 +61,8 @@ pub(crate) fn check_head_of(run: &Path, recipe: &Recipe) -> Result<(), HeadsErro
     check_head(recipe)
 }
 
-/// Decides the keys that the recipe of a head leaves open: `auto` is the CPU, since ONNX Runtime runs on a GPU only if the user names
-/// it. Features and heads have the same bits on any number of threads.
+/// Sets the keys that the recipe of a head leaves open: `auto` becomes the CPU, since ONNX Runtime runs on a GPU only if the user
+/// names it. Features and heads have the same bits on any number of threads.
 pub(crate) fn decide_head(resolved: &mut Resolved, threads: u32) -> Result<(), HeadsError> {
     let device = match resolved.recipe.train.device {
         OrAuto::Is(device) if !resolved.recipe.has_vectors() => device,
@@ -70,8 +71,8 @@ pub(crate) fn decide_head(resolved: &mut Resolved, threads: u32) -> Result<(), H
     Ok(resolved.decide(device, Precision::F32, threads, 1)?)
 }
 
-/// Names the engine of a run of a head, with its version: ONNX Runtime, if there is a backbone to run. A GPU is named, since it
-/// computes other bits than the CPU.
+/// Returns the engine of a head's run, with its version: ONNX Runtime, if there is a backbone to run. A GPU is named, since its
+/// results differ from the CPU's in the last bits.
 pub(crate) fn runtime(recipe: &Recipe) -> Result<String, HeadsError> {
     if recipe.has_vectors() {
         return Ok(NO_BACKBONE.to_owned());
@@ -83,7 +84,6 @@ pub(crate) fn runtime(recipe: &Recipe) -> Result<String, HeadsError> {
     })
 }
 
-/// Returns the settings of the head of a recipe.
 pub fn head_settings(recipe: &Recipe) -> HeadSettings {
     let Recipe { train, optimiser, network, .. } = recipe;
     HeadSettings {

@@ -12,16 +12,16 @@ use calmix_run::model_info::HeadInfo;
 use crate::error::HeadsError;
 use crate::vector_table::VectorTable;
 
-/// All vectors of a run. A sample whose image could not be read has none.
+/// The vectors of all samples of a run. A sample whose image could not be read has none.
 #[derive(Debug)]
 pub struct HeadVectors {
-    /// Projects the stored vectors to those of the head.
+    /// The projection from stored vectors to those of the head.
     pub projection: Projection,
     /// The head and its backbone, as `model.json` describes them.
     pub info: HeadInfo,
-    /// Samples that are trained on: of each the clean view, then the others if there are any.
+    /// The samples that are trained on: the clean view of each, then its other views if there are any.
     pub training: VectorTable,
-    /// Samples that are only evaluated, in their clean view.
+    /// The samples that are only evaluated, in their clean view.
     pub evaluation: VectorTable,
 }
 
@@ -40,7 +40,7 @@ impl HeadVectors {
         [&self.evaluation, &self.training].iter().any(|table| table.ids.binary_search(&id).is_ok())
     }
 
-    /// Appends the vector of a sample without augmentation, if it has one.
+    /// Appends the clean vector of a sample, if it has one.
     fn read_clean(&self, id: u64, into: &mut Vec<f32>) -> Result<(), HeadsError> {
         let dimensions = self.projection.dimensions();
         if !self.evaluation.read_first(id, dimensions, into)? {
@@ -59,7 +59,7 @@ impl HeadVectors {
         self.labelled(&data.ids_of(split), |id| data.class_of(id), corrupt)
     }
 
-    /// Reads the vectors of those samples whose pseudo-labels can be evaluated.
+    /// Reads the vectors of the samples whose pseudo-labels can be evaluated.
     pub(crate) fn evaluated_unlabelled(
         &self,
         data: &RunSamples,
@@ -117,7 +117,7 @@ impl HeadVectors {
     }
 }
 
-/// Refuses samples without vectors if the recipe allows none, or fewer.
+/// Refuses more samples without vectors than the recipe allows.
 fn check_skipped(all: usize, skipped: &[SkippedSample], corrupt: OnCorrupt) -> Result<(), HeadsError> {
     if let (OnCorrupt::Stop, Some(first)) = (corrupt, skipped.first()) {
         let problem = FormatProblem::Format(first.problem.clone());

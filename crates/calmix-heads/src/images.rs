@@ -1,8 +1,8 @@
 //! Runs of heads on images: the images, the backbone, its features and their cache.
 //!
-//! [`run_images`](calmix_lifecycle::run_images) reads the images of a run, and [`pretrained`](calmix_lifecycle::pretrained) the file of
-//! the frozen backbone. ONNX Runtime computes its features, which `frozen_features` keeps in a cache that runs share. Features and
-//! pixels show which labels are near-duplicates.
+//! [`run_images`](calmix_lifecycle::run_images) reads the images of a run, and [`pretrained`](calmix_lifecycle::pretrained) the
+//! file of the frozen backbone. ONNX Runtime computes its features, which `frozen_features` keeps in a cache that runs share.
+//! Near-duplicates among the labels are found by features and pixels.
 
 pub mod backbone;
 pub(crate) mod frozen_features;
@@ -17,16 +17,16 @@ use calmix_run::sink::WorkProgress;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum FeaturePlace<'a> {
-    /// In the cache that the recipe names, for runs that come later.
+    /// In the cache that the recipe names, for later runs.
     Shared,
     /// In the cache that the recipe names, or in the folder of the run if it names none.
     Run(&'a Paths),
-    /// In memory, for a run that is only read.
+    /// In memory, for a run that is only read, not written.
     Memory(&'a Paths),
 }
 
 impl<'a> FeaturePlace<'a> {
-    /// The paths of the run, if there is one.
+    /// Returns the paths of the run, if any.
     pub(crate) fn paths(self) -> Option<&'a Paths> {
         match self {
             Self::Shared => None,

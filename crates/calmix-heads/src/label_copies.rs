@@ -1,5 +1,5 @@
-//! Near-duplicates among the labels of a run: they share a fold, so that the head of a fold is not evaluated on copies of what
-//! it was trained on.
+//! Near-duplicates among the labels of a run. They share a fold, so that the head of a fold is not evaluated on copies of its
+//! training samples.
 
 use std::sync::atomic::AtomicBool;
 
@@ -17,7 +17,7 @@ use calmix_run::events::Note;
 
 use crate::error::HeadsError;
 
-/// How to turn the search off, and what is better.
+/// The hint of the note: a better way to name groups, and how to turn the search off.
 const HINT: &str = "name what belongs together in a column `group` of the labels, which is the safe way; \
                     labels.link_copies = false turns the search off";
 
@@ -26,9 +26,9 @@ const HINT: &str = "name what belongs together in a column `group` of the labels
 pub struct LabelCopies {
     /// The labels that were compared, ascending.
     ids: Vec<u64>,
-    /// The group of each, which has the number of its first label.
+    /// The group of each label; its number is that of its first label.
     groups: Vec<u32>,
-    /// The number of labels, if they are too many to be compared.
+    /// The number of labels, if there are too many to compare.
     too_many: Option<usize>,
 }
 
@@ -37,28 +37,28 @@ impl LabelCopies {
         Self { ids, groups, too_many: None }
     }
 
-    /// Labels that are too many to be compared.
+    /// Creates the result for labels that are too many to compare.
     pub fn too_many(labels: usize) -> Self {
         Self { too_many: Some(labels), ..Self::default() }
     }
 
-    /// Returns whether the labels of a run are searched for near-duplicates: not if the user named groups or turned it off.
+    /// Returns whether to search the labels of a run for near-duplicates: not if the user named groups or turned the search off.
     pub fn are_searched(recipe: &Recipe, has_groups: bool) -> bool {
         recipe.labels.link_copies && !has_groups
     }
 
-    /// The number of labels and of their groups.
+    /// Counts the labels and their groups.
     pub fn count(&self) -> LinkedCopies {
         LinkedCopies::of(&self.groups)
     }
 
-    /// The numbers of the groups of some samples; empty if no two of them are near-duplicates.
+    /// Returns the group numbers of some samples; empty if no two of them are near-duplicates.
     pub fn groups_of(&self, ids: &[u64]) -> Vec<u32> {
         let group = |id: &u64| self.ids.binary_search(id).ok().map(|place| self.groups[place]);
         group_numbers(&ids.iter().map(group).collect::<Vec<_>>())
     }
 
-    /// Makes the note that a run logs about them, if any.
+    /// Returns the note about near-duplicates that a run logs, if any.
     pub fn note(&self) -> Option<Note> {
         if let Some(labels) = self.too_many {
             let text = format!(
@@ -103,7 +103,7 @@ pub fn link_labels(
     search.by_features(|id| Ok(samples.class_of(id)?), read)
 }
 
-/// Selects the unlabelled samples that labels are compared with: evenly spread, if there are more than needed.
+/// Selects the unlabelled samples that labels are compared with, evenly spread if there are more than needed.
 pub fn compared_unlabelled(labelled: &[u64], unlabelled: &[u64]) -> Vec<u64> {
     let needed = unlabelled_needed(labelled.len());
     let mut others: Vec<u64> = unlabelled.to_vec();
@@ -116,15 +116,15 @@ pub fn compared_unlabelled(labelled: &[u64], unlabelled: &[u64]) -> Vec<u64> {
 pub(crate) struct CopySearch<'a> {
     /// The labels, ascending.
     pub(crate) labelled: &'a [u64],
-    /// The samples that are trained on without a label; labels among them are left out.
+    /// The samples that are trained on without a label; those that are also labelled are left out.
     pub(crate) unlabelled: &'a [u64],
-    /// The projection of the features, whose mean is that of all samples.
+    /// The projection of the features, for the mean of all samples.
     pub(crate) projection: &'a Projection,
     pub(crate) stop: &'a AtomicBool,
 }
 
 impl CopySearch<'_> {
-    /// Links labels by the distances between features, of which `read` appends those of a sample before the projection.
+    /// Links labels by the distances between their features. `read` appends the features of a sample before the projection.
     pub(crate) fn by_features(
         &self,
         class_of: impl Fn(u64) -> Result<Option<u32>, HeadsError>,

@@ -1,5 +1,5 @@
-//! The trainer of heads, without libtorch: on vectors that the user has, and on images whose features a frozen backbone computes
-//! on ONNX Runtime.
+//! The trainer of heads, without libtorch: on the user's vectors, or on images whose features a frozen backbone computes with
+//! ONNX Runtime.
 //!
 //! | question | module |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | how is a head evaluated, also after the run? | [`evaluate_head`] |
 //! | how is a classifier trained on vectors in memory, without a run? | [`vector_classifier`] |
 //!
-//! [`calmix_lifecycle`] prepares the runs, and writes what every run writes. Whatever goes wrong is a [`HeadsError`].
+//! [`calmix_lifecycle`] prepares the runs and writes the files that every run has. The error of this crate is [`HeadsError`].
 #![forbid(unsafe_code)]
 
 mod error;

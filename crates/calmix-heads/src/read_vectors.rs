@@ -20,8 +20,8 @@ use crate::head_memory::HeadMemory;
 use crate::head_vectors::HeadVectors;
 use crate::vector_table::{BLOCK_ROWS, TablePlace, TableWriter, VectorTable, fit_projection, fitted_stride};
 
-/// Reads the needed samples, and projects them into tables at `place`. The projection is the run's own, or fitted to what is
-/// trained on.
+/// Reads the needed samples, and projects them into tables at `place`. The projection is the run's own, or is fitted to the
+/// training samples.
 ///
 /// # Errors
 /// If the file of the vectors has changed since it was prepared, or there are fewer views than the recipe uses;
@@ -53,7 +53,7 @@ pub fn read_vectors(
     Ok(HeadVectors { projection, info, training, evaluation })
 }
 
-/// Describes a head on vectors of the user's own, which have no backbone.
+/// Describes a head on the user's own vectors, which have no backbone.
 pub(crate) fn vector_head_info(recipe: &Recipe, projection: &Projection) -> Result<HeadInfo, HeadsError> {
     Ok(HeadInfo {
         kind: recipe.network.head,
@@ -93,7 +93,7 @@ impl VectorReader<'_> {
         Ok(())
     }
 
-    /// The vectors of samples in their first views, projected block by block.
+    /// Projects the first `views` vectors of samples, block by block.
     fn table(&self, ids: &[u64], views: usize, projection: &Projection) -> Result<VectorTable, HeadsError> {
         let mut table = TableWriter::new(ids.len(), views * projection.dimensions(), self.place)?;
         let mut numbers = Vec::new();
@@ -108,12 +108,12 @@ impl VectorReader<'_> {
         table.finish(ids.to_vec())
     }
 
-    /// The run's own projection, or one that is fitted to the clean vectors of what is trained on.
+    /// Reads the run's own projection, or fits one to the clean vectors of the training samples.
     fn projection(&self, recipe: &Recipe, ids: &[u64], paths: &Paths) -> Result<Projection, HeadsError> {
         let width = self.shape.width;
         let dimensions = recipe.network.dimensions as usize;
         let own = paths.file(RunFile::Projection)?;
-        // Without samples to fit one to, there has to be one.
+        // Without training samples none can be fitted, so the run must have one.
         if ids.is_empty() || safe_open::exists(&own) {
             return projection_of_run(&own, width, dimensions);
         }

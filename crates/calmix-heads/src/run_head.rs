@@ -1,7 +1,7 @@
-//! A run that trains a head on vectors, top-down: fit, evaluation, files.
+//! A run that trains a head on vectors: fit, evaluation, files.
 //!
-//! There are no checkpoints: heads are trained within seconds, and a run that was killed trains them again, to the same
-//! bytes. What takes long, the features of images, is in a cache. The journal begins anew every time, and `result.json` is written
+//! There are no checkpoints: heads are trained within seconds, and a run that was killed trains them again, to the same bytes.
+//! The features of images, which take long, are in a cache. The journal starts again every time, and `result.json` is written
 //! last: a run that has it is finished.
 
 use std::cell::RefCell;
@@ -46,7 +46,7 @@ pub struct HeadRun<'a> {
     pub evaluator: HeadEvaluator<'a>,
     /// The journal, from its beginning, and the sinks.
     pub events: EventWriter<'a>,
-    /// Makes the thumbnails of samples for the report; none if they are not images.
+    /// Makes thumbnails of samples for the report; none if the samples are not images.
     pub thumbnails: &'a dyn Fn(&[u64]) -> Result<Thumbnails, DataError>,
     pub copies: LabelCopies,
 }
@@ -55,7 +55,7 @@ impl HeadRun<'_> {
     /// Trains the heads from the beginning, evaluates them and writes the result.
     ///
     /// # Errors
-    /// [`HeadsError::Stopped`] if the run has to stop, or what cannot be computed or written.
+    /// [`HeadsError::Stopped`] if the run has to stop; the errors of the fit and of writing files.
     pub fn run(mut self) -> Result<Finished, HeadsError> {
         let fitted = self.fit()?;
         self.log_steps(&fitted)?;
@@ -64,7 +64,7 @@ impl HeadRun<'_> {
         let (Some(kept), Some(output)) = (fitted.head(), outputs.get(fitted.selected)) else {
             return Err(HeadsError::unsupported("no head was trained".to_owned()));
         };
-        // Margins and pseudo-labels are those of the recipe's head, if it was trained.
+        // Margins and pseudo-labels are those of the configured head, if it was trained.
         let configured = fitted.configured().unwrap_or(kept);
         let HeadEvaluator { recipe, samples, vectors, .. } = self.evaluator;
         let step = recipe.steps();
@@ -110,14 +110,14 @@ impl HeadRun<'_> {
         Ok(finished)
     }
 
-    /// Trains all heads on another thread, while this one shows the progress.
+    /// Trains all heads on another thread, while this one reports the progress.
     fn fit(&mut self) -> Result<HeadFit, HeadsError> {
         let HeadEvaluator { recipe, samples: data, vectors, stop } = self.evaluator;
         let corrupt = recipe.loader.corrupt();
         let (rows, skipped) = vectors.training_rows(data, corrupt)?;
         let notes = [
             skipped_note(&skipped, vectors.training.ids.len()),
-            no_mixing_note(recipe, rows.labelled.len(), data.classes.len()),
+            mixup_off_note(recipe, rows.labelled.len(), data.classes.len()),
             self.copies.note(),
         ];
         for note in notes.into_iter().flatten() {
@@ -126,6 +126,7 @@ impl HeadRun<'_> {
         let ids = &vectors.training.ids;
         let labels = ids.iter().map(|&id| data.class_of(id)).collect::<Result<Vec<_>, _>>()?;
         let mut groups = data.dataset.group_numbers(ids)?;
+        // Groups of the user take precedence over near-duplicates.
         if !data.dataset.has_groups() {
             groups = self.copies.groups_of(ids);
         }
@@ -155,6 +156,7 @@ impl HeadRun<'_> {
         let fitted = thread::scope(|scope| {
             let fit_thread = scope.spawn(|| {
                 let fitted = fit(samples, &rows, Some(validation), &settings, threads, &progress);
+                // End the wait immediately: a fit may take less than the interval between two reports.
                 this_thread.unpark();
                 fitted
             });
@@ -168,7 +170,7 @@ impl HeadRun<'_> {
         Ok(fitted?)
     }
 
-    /// Writes the steps of the recipe's own head.
+    /// Writes the training log of the configured head.
     fn log_steps(&mut self, fitted: &HeadFit) -> Result<(), HeadsError> {
         let Some(configured) = fitted.configured() else { return Ok(()) };
         let mut starvation = Starvation::default();
@@ -199,7 +201,7 @@ impl HeadRun<'_> {
         Ok(outputs)
     }
 
-    /// Counts the bootstrap resamples of the evaluations of all heads: of each split, before and after calibration.
+    /// Counts the bootstrap resamples of all evaluations: of each head and split, before and after calibration.
     fn resamples(&self, fitted: &HeadFit) -> u64 {
         let HeadEvaluator { recipe, samples, .. } = self.evaluator;
         let splits = [EvalSet::Validation, EvalSet::Test].into_iter();
@@ -213,8 +215,8 @@ impl HeadRun<'_> {
     }
 }
 
-/// Returns the progress of a fit after `elapsed`. The heads are trained first; from `trained` on they are calibrated, which is not
-/// counted.
+/// Returns the progress of a fit after `elapsed`. The heads are trained first; from `trained` on they are calibrated, which has
+/// no count.
 fn fit_progress(
     recipe: &Recipe,
     progress: &FitProgress<'_>,
@@ -228,7 +230,7 @@ fn fit_progress(
         let seconds = elapsed.saturating_sub(*trained.get_or_insert(elapsed)).as_secs_f64();
         return WorkProgress { work: Work::Calibrators, done: 0, total: 0, seconds };
     }
-    // Without steps, every head is one piece of work.
+    // Without steps, each head is one unit of work.
     let work = if recipe.steps() == 0 { Work::Heads } else { Work::HeadSteps };
     WorkProgress { work, done, total, seconds }
 }
@@ -272,14 +274,14 @@ fn step_event(entry: &StepLog, recipe: &Recipe) -> Step {
     }
 }
 
-/// Returns the predictions of labels by heads of folds, if there are any.
+/// Returns the out-of-fold predictions of the labels, if there are any.
 fn out_of_fold(head: &FittedHead) -> Option<&Predictions> {
     let predictions = &head.predictions;
     (predictions.split == EvalSet::OutOfFold && !predictions.ids.is_empty()).then_some(predictions)
 }
 
 /// Notes that mixing is off because there are too many labels.
-fn no_mixing_note(recipe: &Recipe, labels: usize, classes: usize) -> Option<Note> {
+fn mixup_off_note(recipe: &Recipe, labels: usize, classes: usize) -> Option<Note> {
     let mixup = recipe.method.mixup().filter(|_| !recipe.has_one_vector())?;
     let max = mixup.max_labels_per_class;
     let text = format!(
@@ -291,7 +293,7 @@ fn no_mixing_note(recipe: &Recipe, labels: usize, classes: usize) -> Option<Note
     (!mixup.applies_to(labels, classes)).then_some(Note { step: 0, text, hint })
 }
 
-/// The warning about samples without features.
+/// Returns the warning about samples without features, if any.
 fn skipped_note(skipped: &[SkippedSample], used: usize) -> Option<Note> {
     let first = skipped.first()?;
     let all = used + skipped.len();

@@ -1,6 +1,6 @@
-//! Runs a head, top-down: folder, dataset, split, first files, vectors, heads. The vectors are the user's, or features of images
-//! that a frozen backbone computes. There is no libtorch and there are no checkpoints: a run that was killed trains its heads again,
-//! within seconds, to the same bytes.
+//! The trainer of heads, top-down: folder, dataset, split, first files, vectors, heads. The vectors are the user's, or features
+//! of images that a frozen backbone computes. There are no checkpoints: a run that was killed trains its heads again within
+//! seconds, to the same bytes.
 //!
 //! ```no_run
 //! use std::sync::atomic::AtomicBool;
@@ -57,7 +57,7 @@ use crate::read_vectors::read_vectors;
 use crate::run_head::HeadRun;
 use crate::vector_table::TablePlace;
 
-/// Starts a run that was prepared, or resumes it if it has begun.
+/// Starts a prepared run, or resumes it if it has begun.
 pub fn start(request: RunRequest<'_>, prepared: PreparedRun) -> Result<Outcome, HeadsError> {
     let PreparedRun { mut resolved, dataset, split, mut folder, .. } = prepared;
     let Some(run) = folder.take_lock() else {
@@ -71,7 +71,7 @@ pub fn start(request: RunRequest<'_>, prepared: PreparedRun) -> Result<Outcome, 
     let recipe = &resolved.recipe;
     let engine = runtime(recipe)?;
     if !recipe.has_vectors() {
-        // A file that is not the backbone is refused before the run begins.
+        // Refuse a file that is not a backbone before the run begins.
         Backbone::read(recipe)?;
     }
     let notes = prepare_missing(recipe, run.paths())?;
@@ -84,12 +84,11 @@ pub fn start(request: RunRequest<'_>, prepared: PreparedRun) -> Result<Outcome, 
         samples.split_hash.clone(),
     );
     write_first_files(&run, &resolved, &samples, &environment)?;
-    // `folder` lives until here, and is removed if the run has not begun.
+    // `folder` must live until here: dropping it removes the folder of a run that has not begun.
     train(request, run, &resolved, &samples, notes)
 }
 
-/// Resumes a run from its beginning: with the recipe that it has, or with another one that differs only in what may
-/// change.
+/// Resumes a run from its beginning, with its own recipe or with one that differs only in keys that may change.
 pub fn resume(
     request: RunRequest<'_>,
     folder: &Path,
@@ -107,7 +106,7 @@ pub fn resume(
     let threads = if requested == 0 { before.recipe.train.threads } else { requested };
     decide_head(&mut recipe, threads)?;
     check_unchanged(&before, &recipe, folder)?;
-    // It has no checkpoints, and its result is the last file that it writes.
+    // There are no checkpoints, and the result is the last file written: a run with a result is finished.
     if let Some(result) = read::result(folder)? {
         return Ok(Outcome::AlreadyFinished(result.finished));
     }
@@ -162,7 +161,7 @@ fn run_heads(
     Ok(Outcome::Finished(finished))
 }
 
-/// Reads the vectors of the user, and keeps their projection in the run.
+/// Reads the user's vectors, and stores their projection in the run.
 fn vectors_of_user(
     resolved: &Resolved,
     samples: &RunSamples,
@@ -178,7 +177,7 @@ fn vectors_of_user(
     Ok(RunVectors { vectors, copies })
 }
 
-/// Warns if the device has changed, which changes the last bits of features; the number of threads does not.
+/// Warns if the device has changed, which changes the last bits of features; another number of threads does not.
 fn device_note(before: &Resolved, now: &Resolved) -> Option<Note> {
     let changed = before.recipe.train.device != now.recipe.train.device;
     changed.then(|| Note {

@@ -1,7 +1,7 @@
-//! A classifier of vectors in memory: what a run on vectors trains, without its files.
+//! A classifier of vectors in memory: trained like a run on vectors, without its files.
 //!
-//! The samples are numbered as in a run, and pass through the same projection and the same fit: the same vectors,
-//! labels and settings give the same bits as `calmix train --features`.
+//! The samples are numbered as in a run, and pass through the same projection and the same fit: the same vectors, labels and
+//! settings give the same bits as `calmix train --features`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -32,7 +32,7 @@ use crate::vector_table::{BLOCK_ROWS, fit_projection, fitted_stride, project};
 /// Vectors and labels to train a classifier on.
 #[derive(Debug, Clone, Copy)]
 pub struct LabelledVectors<'a> {
-    /// One row for each sample: its vector, then further views of it if there are any.
+    /// One row per sample: its vector, then its further views if there are any.
     pub vectors: Matrix<'a>,
     pub views: usize,
     /// The class of each sample; `None` if it has no label.
@@ -45,7 +45,7 @@ pub struct LabelledVectors<'a> {
 /// A classifier that was trained on vectors in memory.
 #[derive(Debug)]
 pub struct VectorClassifier {
-    /// The head that is the model, with its projection.
+    /// The selected head with its projection.
     pub model: HeadModel,
     /// Its classes, calibrator and held-out labels, as in `model.json` of a run.
     pub info: ModelInfo,
@@ -55,18 +55,18 @@ pub struct VectorClassifier {
     pub copies: LabelCopies,
 }
 
-/// The recipe of a classifier: the built-in `vectors`, with settings of the user, for samples of some views.
+/// Returns the recipe of a classifier: the built-in `vectors` with the user's settings, for samples with this number of views.
 pub fn recipe(settings: Layers, views: usize) -> Result<Recipe, HeadsError> {
     let resolved = settings.decided(FILE_CONTENTS, view_settings(views)).resolve()?;
     Ok(resolved.recipe)
 }
 
 impl VectorClassifier {
-    /// Trains all heads on `threads` threads, and keeps the one that a run would keep. The number of threads changes no bit.
+    /// Trains all heads on `threads` threads, and selects one as a run does. The result does not depend on the number of threads.
     ///
     /// # Errors
-    /// If the input contradicts itself, a number is not finite, a vector is too long, or a setting does not apply; [`HeadsError::Stopped`] if
-    /// `stop` becomes true.
+    /// If the input contradicts itself, a number is not finite, a vector is too long, or a setting does not apply;
+    /// [`HeadsError::Stopped`] if `stop` becomes true.
     pub fn fit(
         samples: LabelledVectors<'_>,
         recipe: &Recipe,
@@ -81,6 +81,7 @@ impl VectorClassifier {
         let rows = rows_by_id(labels);
         let training = training_ids(labels, recipe);
         let width = vectors.width() / views.max(1);
+        // Check every view, including those that are not projected until later.
         for (row, vector) in vectors.iter().enumerate() {
             if let Some(problem) = vector.chunks_exact(width.max(1)).find_map(too_long) {
                 return Err(HeadsError::unsupported(format!("row {row}: {problem}")));
@@ -98,6 +99,7 @@ impl VectorClassifier {
         let fitted_on = training.ids.iter().step_by(fitted_stride(training.ids.len()));
         let fitted_on: Vec<f32> = fitted_on.flat_map(clean).copied().collect();
         let projection = fit_projection(&fitted_on, width, recipe.network.dimensions as usize, stop)?;
+        // Free the copy before the projected vectors are allocated.
         drop(fitted_on);
         let mut copies = LabelCopies::default();
         if LabelCopies::are_searched(recipe, !groups.is_empty()) {
@@ -124,7 +126,7 @@ impl VectorClassifier {
         let labels: Vec<Option<u32>> = training.ids.iter().map(|&id| labels[rows[id as usize]]).collect();
         let groups: Vec<Option<u32>> =
             training.ids.iter().map(|&id| groups.get(rows[id as usize]).copied()).collect();
-        // Numbered as a run numbers them, so that the same draws follow.
+        // Samples are numbered as in a run, because random draws depend on their ids.
         let groups =
             if samples.groups.is_empty() { copies.groups_of(&training.ids) } else { group_numbers(&groups) };
         let head_samples = HeadSamples {
@@ -148,7 +150,7 @@ impl VectorClassifier {
     }
 }
 
-/// Lists the rows in the order of a run's samples: those with a label, then the others.
+/// Lists the rows in the order of a run's samples: labelled ones, then the others.
 fn rows_by_id(labels: &[Option<u32>]) -> Vec<usize> {
     let (mut rows, unlabelled): (Vec<usize>, Vec<usize>) =
         (0..labels.len()).partition(|&row| labels[row].is_some());
@@ -157,13 +159,13 @@ fn rows_by_id(labels: &[Option<u32>]) -> Vec<usize> {
 }
 
 struct TrainingIds {
-    /// Their ids, ascending.
+    /// The ids of the training samples, ascending.
     ids: Vec<u64>,
-    /// Their places in `ids`, by how they are used.
+    /// The positions in `ids` of the labelled and the unlabelled samples.
     rows: TrainingRows,
 }
 
-/// Selects the labelled samples, and as many without their label as the recipe sets.
+/// Selects the labelled samples, and as many unlabelled ones as the recipe sets.
 fn training_ids(labels: &[Option<u32>], recipe: &Recipe) -> TrainingIds {
     let labelled = labels.iter().flatten().count();
     let first = if recipe.labels.include_labelled { 0 } else { labelled as u64 };

@@ -1,7 +1,7 @@
 //! The projected vectors of samples, row by row: in memory, or in a file that is read by position if they are many.
 //!
-//! The file has no name, so that a process leaves nothing behind however it ends. The system keeps it in memory as far as there
-//! is room, and takes that memory back when a process needs it: a run of any size needs little memory of its own.
+//! The file has no name, so that nothing is left behind however the process ends. The page cache keeps as much of it in memory as
+//! there is room for, so a run of any size needs little memory of its own.
 
 use std::fs::File;
 use std::io::Write;
@@ -19,24 +19,25 @@ use calmix_io::shown::shown;
 
 use crate::error::HeadsError;
 pub(crate) const MAX_FITTED_SAMPLES: usize = 20_000;
-/// Rows that are projected at once: of fewer, preparing the directions for the product would take as long as the product.
+/// The number of rows that are projected at once. With fewer, preparing the directions for the product would take as long as the
+/// product.
 pub const BLOCK_ROWS: usize = 2_048;
 
 #[derive(Debug, Clone, Copy)]
 pub struct TablePlace<'a> {
-    /// The folder for a file; `None` to keep any table in memory.
+    /// The folder for files; `None` to keep all tables in memory.
     pub folder: Option<&'a Path>,
-    /// Bytes of the largest table that is kept in memory although there is a folder.
+    /// The size in bytes up to which a table is kept in memory although there is a folder.
     pub max_bytes_in_memory: u64,
 }
 
 impl<'a> TablePlace<'a> {
-    /// Keeps a table of any size in memory: for a command that writes nothing.
+    /// Keeps tables of any size in memory, for a command that writes nothing.
     pub const MEMORY: Self = Self { folder: None, max_bytes_in_memory: u64::MAX };
-    /// Bytes of a table that a run keeps in memory.
+    /// The size in bytes up to which a run keeps a table in memory.
     pub const MAX_BYTES_IN_MEMORY: u64 = 256 << 20;
 
-    /// Keeps a small table in memory, and others in a file of this folder.
+    /// Keeps small tables in memory, and others in files in this folder.
     pub fn new(folder: &'a Path) -> Self {
         Self { folder: Some(folder), max_bytes_in_memory: Self::MAX_BYTES_IN_MEMORY }
     }
@@ -47,7 +48,7 @@ impl<'a> TablePlace<'a> {
 pub struct VectorTable {
     /// The samples, ascending.
     pub ids: Vec<u64>,
-    /// Numbers of a row: all views of a sample.
+    /// The number of numbers per row, all views of a sample.
     width: usize,
     numbers: Numbers,
     first_non_finite: Option<usize>,
@@ -59,7 +60,7 @@ enum Numbers {
     File(VectorFile),
 }
 
-/// Numbers as little-endian f32, one row after the other.
+/// A file of little-endian f32, one row after the other.
 #[derive(Debug)]
 struct VectorFile {
     file: File,
@@ -67,7 +68,7 @@ struct VectorFile {
 }
 
 impl VectorTable {
-    /// Appends the first numbers of a sample: of its clean view. Returns `false` if the table does not have the sample.
+    /// Appends the first numbers of a sample's row, its clean view. Returns `false` if the sample is not in the table.
     pub(crate) fn read_first(
         &self,
         id: u64,
@@ -138,7 +139,7 @@ pub struct TableWriter {
 }
 
 impl TableWriter {
-    /// A table that is going to have `rows` rows of `width` numbers.
+    /// Creates a table for `rows` rows of `width` numbers.
     pub fn new(rows: usize, width: usize, place: TablePlace<'_>) -> Result<Self, HeadsError> {
         let bytes = 4 * rows as u64 * width as u64;
         let numbers = match place.folder.filter(|_| bytes > place.max_bytes_in_memory) {
@@ -151,7 +152,7 @@ impl TableWriter {
         Ok(Self { width, numbers, written: 0, first_non_finite: None })
     }
 
-    /// Adds the projections of vectors, which need not end with a row.
+    /// Projects vectors and appends them. They need not end at the end of a row.
     pub fn project(&mut self, projection: &Projection, vectors: &[f32]) -> Result<(), HeadsError> {
         let mut projected = Vec::new();
         project(projection, vectors, &mut projected)?;
@@ -170,7 +171,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// The table, whose rows are those of `ids`.
+    /// Finishes the table; `ids` are the samples of its rows.
     pub fn finish(self, ids: Vec<u64>) -> Result<VectorTable, HeadsError> {
         let Self { width, numbers, written, first_non_finite } = self;
         if written != ids.len() * width {
@@ -199,7 +200,7 @@ pub fn fit_projection(
     Ok(Projection::fit_unless(matrix(rows, width)?, dimensions, stop)?)
 }
 
-/// Adds the projections of rows, which should be as many as [`BLOCK_ROWS`].
+/// Projects rows and appends them to `into`; best called with [`BLOCK_ROWS`] rows.
 pub fn project(projection: &Projection, rows: &[f32], into: &mut Vec<f32>) -> Result<(), HeadsError> {
     into.extend(projection.apply(matrix(rows, projection.width())?)?);
     Ok(())

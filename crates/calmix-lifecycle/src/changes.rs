@@ -1,4 +1,5 @@
-//! What a resumed run, or one that is evaluated again, may change: its recipe in part, and neither its dataset nor its split.
+//! The changes that are allowed when a run is resumed or evaluated again: some keys of its recipe, but neither its dataset nor
+//! its split.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ use calmix_run::run::RunEnvironment;
 
 use crate::error::LifecycleError;
 
-/// The fingerprint of the dataset, and the hash of the split, that a run started with.
+/// The inputs that a run started with: the fingerprint of its dataset and the hash of its split.
 #[derive(Debug, Clone)]
 pub struct RunInputs {
     pub dataset: String,
@@ -31,10 +32,10 @@ impl From<&Identity> for RunInputs {
     }
 }
 
-/// Refuses a recipe that would train a run differently from the one that it began with.
+/// Refuses a recipe that would change the training of a run.
 ///
 /// # Errors
-/// [`LifecycleError::Changed`] with every key that may not change.
+/// [`LifecycleError::Changed`] with every changed key that must not change.
 pub fn check_unchanged(before: &Resolved, now: &Resolved, folder: &Path) -> Result<(), LifecycleError> {
     let changes: Vec<_> = differences(before, now).into_iter().filter(|change| !change.may_change).collect();
     if changes.is_empty() {
@@ -43,7 +44,7 @@ pub fn check_unchanged(before: &Resolved, now: &Resolved, folder: &Path) -> Resu
     Err(LifecycleError::Changed { path: folder.to_owned(), changes })
 }
 
-/// Returns the changed recipe if it is still one of the same run.
+/// Returns the new recipe of a run, if it changes only keys that may change.
 pub fn changed_recipe(
     before: &Resolved,
     mut now: Resolved,
@@ -51,18 +52,18 @@ pub fn changed_recipe(
 ) -> Result<Resolved, LifecycleError> {
     check_unchanged(before, &now, folder)?;
     if now.recipe.dataset.path != before.recipe.dataset.path {
-        // The prepared dataset may still be the one in the run's folder: only the files show whether this is the same dataset,
-        // and a file that is left out would not.
+        // The prepared dataset in the run's folder may still be used, so the files must show whether the dataset is the same. A
+        // corrupt file that is left out would hide a difference.
         now.recipe.loader.on_corrupt = CorruptPolicy::Stop;
     }
     Ok(now)
 }
 
-/// Refuses to continue a run if the list of unlabelled samples has changed since it started: the run would use the samples
-/// that it stored, not those that the user lists now.
+/// Refuses to continue a run if the list of unlabelled samples has changed since it started: the run would use the samples that
+/// it stored, not those that the user lists now.
 ///
 /// # Errors
-/// [`LifecycleError::OtherList`], or what cannot be read of the run.
+/// [`LifecycleError::OtherList`]; the errors of reading the run.
 pub fn check_list_unchanged(
     resolved: &Resolved,
     split: &LabelSplit,

@@ -1,4 +1,4 @@
-//! The errors of this crate: why a run cannot be prepared, evaluated or written.
+//! The errors of this crate.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use calmix_metrics::error::MetricsError;
 use calmix_recipe::{Difference, RecipeError, SourceName, is_own_format};
 use calmix_run::error::RunError;
 
-/// Why a run stopped, or did not start.
+/// The reason why a run stopped, or did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LifecycleError {
@@ -24,14 +24,14 @@ pub enum LifecycleError {
     /// A file of the run cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Predictions do not have the shape that they are used in.
+    /// Predictions have the wrong shape.
     #[error(transparent)]
     Method(#[from] CoreError),
     #[error(transparent)]
     Calibration(#[from] MetricsError),
     #[error(transparent)]
     Recipe(#[from] RecipeError),
-    /// The run that the user requested cannot be prepared.
+    /// The requested run cannot be prepared.
     #[error(transparent)]
     Start(#[from] StartError),
     /// A file of pretrained weights cannot be used.
@@ -50,7 +50,7 @@ pub enum LifecycleError {
     )]
     Changed {
         path: PathBuf,
-        /// Every key that would change and may not.
+        /// Every changed key that must not change.
         changes: Vec<Difference>,
     },
     /// The dataset is not the one that the run started with.
@@ -76,7 +76,7 @@ pub enum LifecycleError {
 }
 
 impl LifecycleError {
-    /// Returns the kind of the error. One that is not a mistake may pass by itself, or by resuming the run.
+    /// Returns the kind of the error. If it is not a mistake, trying again or resuming the run may help.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Run(error) => error.kind(),
@@ -91,13 +91,13 @@ impl LifecycleError {
             | Self::OtherList { .. }
             | Self::Unsupported(_)
             | Self::Method(CoreError::Memory { .. }) => ErrorKind::Mistake,
-            // The paths of a run are its own: one that is wrong is damage.
+            // The user does not choose the paths within a run, so a wrong one is damage, not a mistake.
             Self::File(error) if error.is_transient() => ErrorKind::Transient,
             _ => ErrorKind::Failure,
         }
     }
 
-    /// Returns the error for a file of pretrained weights, which the user chose: whatever is wrong with it is a mistake.
+    /// Returns the error for a file of pretrained weights. The user chose it, so a problem that is not transient is a mistake.
     pub fn pretrained(error: FileError) -> Self {
         Self::Pretrained(error.unless_transient(ErrorKind::Mistake))
     }
@@ -116,7 +116,7 @@ fn may_change() -> String {
     format!("Keys that can change: {}", free.join(", "))
 }
 
-/// Why a run cannot be prepared. All of these are mistakes of the user.
+/// The reason why a run cannot be prepared. All of these are mistakes of the user.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -125,10 +125,10 @@ pub enum StartError {
     Nothing,
     #[error("{}: {problem}", shown(.folder.display()))]
     NoFolder { folder: PathBuf, problem: String },
-    /// The format of a published dataset, for which the user has to name a recipe.
+    /// A published dataset, which has no default recipe: the user has to name one.
     #[error("{}: the files look like {source_name}, which needs a recipe", shown(.folder.display()))]
     NeedsRecipe { folder: PathBuf, source_name: SourceName, recipe: &'static str },
-    /// With one class, every prediction is right.
+    /// A dataset with a single class, of which every prediction is right.
     #[error("{}: there is only one class, `{}`; a classifier needs at least two", shown(.path.display()), shown(.class))]
     OneClass { path: PathBuf, class: String, source_name: SourceName },
     /// The files do not have the format of the recipe.
@@ -143,7 +143,7 @@ pub enum StartError {
     #[error("{}: no vector has a label", shown(.path.display()))]
     NoLabels {
         path: PathBuf,
-        /// The columns of the file that may hold the labels, unless the labels are in a file of their own.
+        /// The columns of the vector file that may hold the labels; empty if the labels are in a file of their own.
         columns: Vec<String>,
         /// Whether the labels are in a file of their own.
         has_list: bool,
@@ -153,14 +153,14 @@ pub enum StartError {
     StalePrepared {
         prepared: PathBuf,
         folder: PathBuf,
-        /// The options with which the user names how the dataset is read, each after a space.
+        /// The options that make `calmix prepare` read the dataset as the recipe does, each after a space.
         options: String,
         problem: String,
     },
 }
 
 impl StartError {
-    /// Suggests what to try instead, as a command if there is one.
+    /// Returns a hint on what to do next, with a command if there is one.
     pub fn hint(&self) -> String {
         match self {
             Self::Nothing => {

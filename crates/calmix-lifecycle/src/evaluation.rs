@@ -1,4 +1,4 @@
-//! Evaluations of a run: their predictions and metrics, what is written of them, and how their progress is counted.
+//! Evaluations of a run: predictions and metrics, the files that they are written to, and progress.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,18 +26,18 @@ use crate::error::LifecycleError;
 pub struct EvalOutput {
     pub predictions: Vec<Predictions>,
     pub evaluations: Vec<Evaluation>,
-    /// The problem of the first corrupt sample that was left out; the evaluations count them.
+    /// The problem of the first corrupt sample; the evaluations have the number of corrupt samples.
     pub corrupt: Option<String>,
     /// The calibrator, or the reason why none was fitted; only at the end, on rank 0.
     pub fitted: Option<Fitted>,
-    /// Labels whose class no other fold has, so that no head of a fold was trained on it.
+    /// Labels whose class occurs in no other fold, so that the head of their fold was not trained on it.
     pub unseen: Vec<UnseenLabel>,
 }
 
 #[derive(Debug, Default)]
 pub struct LeftOut {
     pub samples: u64,
-    /// The problem of the first one; empty if there is none.
+    /// The problem of the first sample; empty if there is none.
     pub first: String,
 }
 
@@ -48,7 +48,7 @@ impl LeftOut {
     }
 }
 
-/// The resampling of confidence intervals and its seed; `None` if the recipe turns them off.
+/// Returns how intervals are resampled, and the seed; `None` if the recipe turns the bootstrap off.
 pub fn resampling(recipe: &Recipe) -> Option<(Resampling, Seed)> {
     let replicates = recipe.evaluate.bootstrap as usize;
     let how = Resampling { replicates, ..Resampling::default() };
@@ -56,19 +56,19 @@ pub fn resampling(recipe: &Recipe) -> Option<(Resampling, Seed)> {
 }
 
 impl EvalOutput {
-    /// The calibrator, if one could be fitted.
+    /// Returns the calibrator, if one could be fitted.
     pub fn calibrator(&self) -> Option<&FittedCalibrator> {
         self.fitted.as_ref().and_then(Fitted::calibrator)
     }
 
-    /// The bootstrap resamples that [`measure`](Self::measure) draws.
+    /// Returns the number of bootstrap resamples that [`measure`](Self::measure) draws.
     pub fn resamples(&self, how: Resampling) -> u64 {
         let splits = self.predictions.iter().filter(|seen| seen.split != EvalSet::Labelled).count();
         let metrics = if self.calibrator().is_some() { 2 } else { 1 };
         (splits * metrics * how.replicates) as u64
     }
 
-    /// Adds the metrics of the predictions. Calls `is_over` before every replicate; `None` once that returns true.
+    /// Adds the metrics of the predictions. Calls `is_over` before every replicate, and returns `None` once it is true.
     ///
     /// # Errors
     /// If labels and logits differ in number, or a logit is not finite.
@@ -92,7 +92,7 @@ impl EvalOutput {
     }
 }
 
-/// Computes the metrics of predictions that were made with a calibrator, with their intervals.
+/// Computes the metrics of predictions with a calibrator, and their intervals.
 ///
 /// # Errors
 /// [`LifecycleError::Stopped`] if `stop` becomes true.
@@ -114,11 +114,11 @@ pub fn evaluate_predictions(
 #[derive(Debug, Default)]
 pub struct FinalEvaluation {
     pub fitted: Option<Fitted>,
-    /// The metrics, split by split.
+    /// The metrics of each split.
     pub evaluations: Vec<Evaluation>,
     /// The scores of held-out labels, if any.
     pub held_out: Option<HeldOut>,
-    /// The example samples, on test if any.
+    /// Example samples for the report, from the test split if there is one.
     pub examples: Vec<u64>,
 }
 
@@ -156,17 +156,17 @@ impl FinalEvaluation {
     }
 }
 
-/// Writes evaluations, and warns of samples that they leave out.
+/// Writes evaluations, and warns of samples that were left out.
 #[derive(Debug)]
 pub struct EvaluationLog {
-    /// The number of corrupt samples of each split that the user was warned of.
+    /// The number of corrupt samples of each split in the last warning.
     left_out: BTreeMap<EvalSet, u64>,
-    /// The number of evaluations whose predictions are kept.
+    /// The number of evaluations whose predictions are stored.
     keep_predictions: u32,
 }
 
 impl EvaluationLog {
-    /// The log of a run with this recipe.
+    /// Creates the log of a run with this recipe.
     pub fn new(recipe: &Recipe) -> Self {
         Self { left_out: BTreeMap::new(), keep_predictions: recipe.evaluate.keep_predictions }
     }
@@ -190,7 +190,7 @@ impl EvaluationLog {
         events.remove_old_predictions(step, self.keep_predictions)
     }
 
-    /// Warns how many samples an evaluation leaves out, whenever that number changes.
+    /// Warns how many samples an evaluation left out, whenever the number changes.
     fn note_left_out(&mut self, output: &EvalOutput, events: &mut EventWriter<'_>) -> Result<(), RunError> {
         for seen in &output.evaluations {
             let warned_of = self.left_out.insert(seen.split, seen.skipped).unwrap_or(0);
@@ -221,7 +221,8 @@ pub struct WorkCount<'a> {
 }
 
 impl<'a> WorkCount<'a> {
-    /// Begins work of size `total`, and reports it at once, since the first part may take long. Reports nothing if `total` is 0.
+    /// Starts work of size `total` and reports it immediately, since the first part may take long. Reports nothing if `total` is
+    /// 0.
     pub fn begin(on_progress: ProgressFn<'a>, work: Work, total: u64) -> Self {
         let progress = WorkProgress { work, done: 0, total, seconds: 0.0 };
         if total > 0 {
@@ -230,7 +231,7 @@ impl<'a> WorkCount<'a> {
         Self { on_progress, progress, start: Instant::now() }
     }
 
-    /// Counts what was done, at most the total.
+    /// Adds to the work that is done, up to the total.
     pub fn add(&mut self, done: u64) {
         let WorkProgress { done: before, total, .. } = self.progress;
         self.progress.done = (before + done).min(total);

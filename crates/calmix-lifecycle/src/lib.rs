@@ -1,5 +1,5 @@
-//! What every training run does around its training, whether it trains a whole network or a head: it is prepared, claims its
-//! folder, writes its first files, is evaluated, and writes its result.
+//! The parts of a run that do not depend on whether it trains a whole network or a head: preparation, folder, first files,
+//! evaluation, result.
 //!
 //! | question | module |
 //! |---|---|
@@ -9,11 +9,11 @@
 //! | how is its dataset found or prepared? | [`prepared_dataset`] |
 //! | which pretrained weights does it begin with? | [`pretrained`] |
 //! | what may a resumed run change? | [`changes`] |
-//! | what does an evaluation compute, and what is written of it? | [`evaluation`] |
+//! | what does an evaluation compute and write? | [`evaluation`] |
 //! | which files does a run have when it begins, and when it has finished? | [`run_files`] |
 //! | was a run trained on samples of another dataset? | [`trained_samples`] |
 //!
-//! `calmix-train` and `calmix-heads` are the two trainers: each makes a result of a prepared run. Whatever goes wrong here is a
+//! The two trainers, `calmix-train` and `calmix-heads`, turn a prepared run into a result. The error of this crate is
 //! [`LifecycleError`].
 #![forbid(unsafe_code)]
 

@@ -21,10 +21,10 @@ use calmix_run::run::Paths;
 use crate::error::{LifecycleError, StartError};
 use crate::start_context::{StartContext, StartNotice};
 
-/// The left-out files that the events of a run list.
+/// The maximum number of left-out files that the events of a run list.
 const MAX_LISTED_FILES: usize = 20;
 
-/// Opens the dataset, which must have at least two classes. Prepares it into the run's folder unless it is prepared.
+/// Opens the dataset, which must have at least two classes; prepares it into the run's folder first if necessary.
 pub fn open_dataset(
     data: &Data,
     run: &Path,
@@ -37,7 +37,7 @@ pub fn open_dataset(
         let columns = if has_list { Vec::new() } else { label_columns(data, root) };
         return Err(StartError::NoLabels { path: root.to_owned(), columns, has_list }.into());
     }
-    // With one class, every prediction is right.
+    // With a single class, every prediction would be right.
     if let [class] = dataset.classes() {
         let path = root.to_owned();
         return Err(StartError::OneClass { path, class: class.clone(), source_name: data.source }.into());
@@ -66,7 +66,7 @@ fn open_or_prepare(
     }
     let target = Paths::new(run).prepared().to_path_buf();
     if target.exists() {
-        // Left by a process that was killed. Its files cannot lead outside of the folder: opening them follows no links.
+        // A process that was killed left this folder. `check_folder` follows no links, so its files cannot lead outside of it.
         safe_open::check_folder(&target)?;
         return Ok(Dataset::open(&target, root)?);
     }
@@ -91,7 +91,7 @@ fn siblings(run: &Path) -> PathBuf {
     parent.unwrap_or(Path::new(".")).to_owned()
 }
 
-/// Adds what the files look like, if they do not have the format of the recipe.
+/// Adds the format that the files seem to have, if it is not that of the recipe.
 fn explain_format(root: &Path, wanted: SourceName, problem: DataError) -> LifecycleError {
     if wanted == SourceName::Vectors {
         return problem.into();
@@ -104,7 +104,7 @@ fn explain_format(root: &Path, wanted: SourceName, problem: DataError) -> Lifecy
     StartError::OtherFormat { folder: root.to_owned(), problem: Box::new(problem), detected, recipe }.into()
 }
 
-/// Returns the folder that the prepared dataset is in, or will be in.
+/// Returns the folder of the prepared dataset, which need not exist yet.
 pub fn prepared_folder(recipe: &Recipe, paths: &Paths) -> PathBuf {
     match recipe.dataset.prepared.as_str() {
         "" => paths.prepared().to_path_buf(),
@@ -132,7 +132,7 @@ fn notes(report: &Report) -> Vec<Note> {
     found.map(|text| Note { step: 0, text, hint: hint.to_owned() }).collect()
 }
 
-/// Removes the scratch folders of killed preparations, locked or not: this process has the lock of the run.
+/// Removes the scratch folders of killed preparations, even locked ones: this process has the lock of the run.
 fn sweep(folder: &Path) -> Result<(), DataError> {
     let cannot = |error| DataError::new(folder, error);
     for entry in fs::read_dir(folder).map_err(cannot)? {

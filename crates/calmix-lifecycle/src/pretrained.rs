@@ -1,4 +1,4 @@
-//! The pretrained weights that a run begins with, or that are its frozen backbone: safetensors of a network that calmix builds, or
+//! The pretrained weights that a run starts from or uses as its frozen backbone: safetensors of a network that calmix builds, or
 //! an ONNX encoder.
 
 use std::fmt::Display;
@@ -22,19 +22,19 @@ use calmix_run::pretrained::weights_folder::WeightsFolder;
 
 use crate::error::LifecycleError;
 
-/// Bytes of the largest model, and of the largest file of its weights: as many as a file in this format can have.
+/// The maximum size in bytes of a model and of each file of its weights, which is the limit of the format.
 pub const MAX_ENCODER_BYTES: u64 = 2 << 30;
 
-/// A file of weights that the recipe names.
+/// The file of weights that the recipe names.
 #[derive(Debug)]
 pub struct BackboneFile {
     file: WeightsFile,
-    /// Its blake3.
+    /// The blake3 hash of the file.
     pub hash: String,
 }
 
 impl BackboneFile {
-    /// Reads the file that the recipe names, if it names one.
+    /// Reads the file that the recipe names, if any.
     pub fn read(section: &NetworkSection) -> Result<Option<Self>, LifecycleError> {
         if section.weights.is_empty() {
             return Ok(None);
@@ -44,7 +44,7 @@ impl BackboneFile {
         Self::checked(section, file).map(Some)
     }
 
-    /// Reads the copy of the file in the folder of a run.
+    /// Reads the copy of the file in a run's folder.
     pub fn read_from_run(section: &NetworkSection, path: &Path) -> Result<Self, LifecycleError> {
         let file = WeightsFile::read_from_run(path).map_err(LifecycleError::pretrained)?;
         Self::checked(section, file)
@@ -72,8 +72,8 @@ impl BackboneFile {
     }
 }
 
-/// Checks the config files against the recipe. Names and shapes of tensors are not enough: networks that compute differently
-/// can share them.
+/// Checks the config files against the recipe. Names and shapes of tensors are not enough: networks that compute differently can
+/// have the same.
 fn check_configs(
     configs: &[(PathBuf, PretrainedConfig)],
     section: &NetworkSection,
@@ -108,13 +108,13 @@ fn check_configs(
     Ok(())
 }
 
-/// Returns the current name of a value; `None` if calmix does not know it. The recipe of an untrusted run may name any file, so
-/// an error must not repeat what the file contains.
+/// Returns the current spelling of a value; `None` if calmix does not know it. The recipe of an untrusted run may name any file,
+/// so an error must not repeat the contents of the file.
 fn current_name<T: FromStr + ToString>(word: &str) -> Option<String> {
     word.parse::<T>().ok().map(|parsed| parsed.to_string())
 }
 
-/// Refuses a file with another hash than the one that the recipe names.
+/// Refuses a file whose hash is not the one in the recipe.
 pub fn check_hash(path: &Path, hash: &str, wanted: &str) -> Result<(), LifecycleError> {
     if wanted.is_empty() || wanted == hash {
         return Ok(());
@@ -126,13 +126,13 @@ pub fn check_hash(path: &Path, hash: &str, wanted: &str) -> Result<(), Lifecycle
 
 #[derive(Debug)]
 pub struct EncoderFile {
-    /// The path that the user gave, or that of the run's copy.
+    /// The path that the user named, or that of the run's copy.
     pub path: PathBuf,
     /// The model with all its weights in one file.
     bytes: Vec<u8>,
-    /// The blake3 of `bytes`.
+    /// The blake3 hash of `bytes`.
     pub hash: String,
-    /// The configuration beside it, and its file, if any.
+    /// The file of the configuration beside the model, and its contents, if there is one.
     pub config: Option<(PathBuf, EncoderConfig)>,
 }
 
@@ -140,14 +140,14 @@ pub struct EncoderFile {
 pub struct EncoderChoice {
     pub output: String,
     pub pooling: Pooling,
-    /// The side of its images; `None` if the model takes any.
+    /// The side of its images in pixels; `None` if the model takes any size.
     pub side: Option<u32>,
 }
 
 impl EncoderFile {
-    /// Reads a model of the user's own, its weights in other files of its folder, and its configuration.
+    /// Reads a model of the user: its weights, which may be in other files of its folder, and its configuration.
     pub fn read(path: &Path) -> Result<Self, FileError> {
-        // The user's own path: links are followed up to the model, as caches of hubs have them.
+        // The user chose this path, so links are followed up to the model: caches of model hubs consist of them.
         let target = path.canonicalize().map_err(|error| FileError::new(path, error))?;
         let bytes = safe_open::read(&target, MAX_ENCODER_BYTES).map_err(|mut error| {
             path.clone_into(&mut error.path);
@@ -155,7 +155,7 @@ impl EncoderFile {
         })?;
         let folder = ConfinedPath::root(path.parent().unwrap_or(Path::new("")));
         let mut external = |name: &str| {
-            // No links: the name comes from the file, and could lead anywhere.
+            // Follow no links: this name comes from the file and could lead anywhere.
             safe_open::read(folder.join(name), MAX_ENCODER_BYTES).map_err(|error| error.to_string())
         };
         let model = ForeignModel::read(&bytes, &mut external).map_err(|problem| refused(path, &problem))?;
@@ -164,14 +164,14 @@ impl EncoderFile {
         Ok(Self { path: path.to_owned(), bytes, hash, config: config_beside(path)? })
     }
 
-    /// Reads the copy of a model in the folder of a run, which may be untrusted: all its weights are in it, and nothing beside it
-    /// is read.
+    /// Reads the copy of a model in a run's folder, which may be untrusted. The copy contains all weights, and no other file is
+    /// read.
     pub fn read_from_run(path: &Path) -> Result<Self, FileError> {
         let bytes = safe_open::read(path, MAX_ENCODER_BYTES)?;
         Self::of_run(path, bytes)
     }
 
-    /// Checks the bytes of a model in the folder of a run.
+    /// Checks the bytes of a model in a run's folder.
     pub fn of_run(path: &Path, bytes: Vec<u8>) -> Result<Self, FileError> {
         let hash = ModelInfo::hash(&bytes);
         let file = Self { path: path.to_owned(), bytes, hash, config: None };
@@ -183,7 +183,7 @@ impl EncoderFile {
         &self.bytes
     }
 
-    /// Finds the output with the features, unless one is requested, and the side of the images.
+    /// Chooses the output with the features, unless one is named, and the side of the images.
     pub fn choose(&self, output: Option<&str>, pooling: Option<Pooling>) -> Result<EncoderChoice, FileError> {
         let model = self.model()?;
         let input = model.image_input().map_err(|problem| refused(&self.path, &problem))?;
@@ -192,7 +192,7 @@ impl EncoderFile {
         Ok(EncoderChoice { output: output.name, pooling: output.pooling, side })
     }
 
-    /// The graph from the bytes of images to features.
+    /// Returns the graph from the bytes of images to features.
     ///
     /// # Errors
     /// If the model has no such output, or takes images of another size.
@@ -206,7 +206,7 @@ impl EncoderFile {
     }
 }
 
-/// The configuration beside a model, or in the folder above `onnx/`.
+/// Reads the configuration beside a model, or in the folder above `onnx/`.
 fn config_beside(path: &Path) -> Result<Option<(PathBuf, EncoderConfig)>, FileError> {
     let beside = path.parent().unwrap_or(Path::new(""));
     let above = beside.parent().filter(|_| beside.ends_with("onnx"));
@@ -224,7 +224,7 @@ fn config_beside(path: &Path) -> Result<Option<(PathBuf, EncoderConfig)>, FileEr
                 let hint = "correct it, or move it away and set its values in the recipe (augment.size, dataset.mean, dataset.std)";
                 FileError::new(&file, FileProblem::Content(error.to_string())).hint(hint)
             })?;
-            // The `config.json` of transformers has nothing about images.
+            // transformers' `config.json` says nothing about images and reads as the default.
             if config != EncoderConfig::default() {
                 return Ok(Some((file, config)));
             }

@@ -1,4 +1,5 @@
-//! How the caller wants a run to be trained or resumed: where its events go, when it stops, and who may open its folder.
+//! The request to train or resume a run: sinks of events, stop flag, warnings, and whether to take over a run from another
+//! machine.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -21,7 +22,7 @@ pub struct RunRequest<'a> {
     pub stop: &'a AtomicBool,
     pub warn: Warn,
     pub sinks: Vec<Box<dyn Sink + 'a>>,
-    /// Where the files of the run are written.
+    /// The disk that the files of the run are written to.
     pub disk: Arc<dyn Disk>,
     pub build: Build,
     takes_over: bool,
@@ -40,41 +41,41 @@ impl<'a> RunRequest<'a> {
         }
     }
 
-    /// Receives urgent warnings: that the storage of the dataset or of the run's folder does not answer, and that it is back.
-    /// Called from any thread.
+    /// Sets the receiver of urgent warnings: that the storage of the dataset or of the run's folder does not respond, and that it
+    /// responds again. It is called from any thread.
     #[must_use]
     pub fn warning(self, warn: impl Fn(&str) + Send + Sync + 'static) -> Self {
         let warn: Warn = Arc::new(warn);
         Self { disk: Arc::new(WarningDisk(Arc::clone(&warn))), warn, ..self }
     }
 
-    /// Writes to the caller's disk.
+    /// Sets the disk that the files of the run are written to.
     #[must_use]
     pub fn on_disk(self, disk: Arc<dyn Disk>) -> Self {
         Self { disk, ..self }
     }
 
-    /// Adds a sink. The events in the run's folder are written in any case. An error of the sink does not end the run: the
-    /// terminal or the pipe behind it may close.
+    /// Adds a sink, beside the events in the run's folder, which are always written. An error of the sink does not end the run: a
+    /// terminal or a pipe may be closed.
     #[must_use]
     pub fn sink(mut self, sink: impl Sink + 'a) -> Self {
         self.sinks.push(Box::new(sink));
         self
     }
 
-    /// Names what the program was compiled from; a new run records it.
+    /// Sets the build of the program, which a new run records.
     #[must_use]
     pub fn built_from(self, build: Build) -> Self {
         Self { build, ..self }
     }
 
-    /// Also opens a run that a process of another machine has not closed: the caller knows that it has ended.
+    /// Sets whether to open a run that a process of another machine has not closed; the caller knows that it has ended.
     #[must_use]
     pub fn taking_over(self, takes_over: bool) -> Self {
         Self { takes_over, ..self }
     }
 
-    /// Claims a folder that is empty or does not exist, or in which a run was killed before it began.
+    /// Claims a folder that does not exist, is empty, or has a run that was killed before it began.
     pub fn claim(&self, folder: &Path) -> Result<Run, RunError> {
         match Run::create_on(folder, Arc::clone(&self.disk)) {
             Err(RunError::Exists { .. }) if !read::has_begun(folder) => {
@@ -97,7 +98,7 @@ impl<'a> RunRequest<'a> {
     /// Opens the data of the run. Waits while its storage is temporarily unavailable, unless the run has to stop.
     ///
     /// # Errors
-    /// What `open` returns, if waiting does not help.
+    /// The error of `open`, if it is not transient.
     pub fn open_when_available<T>(
         &self,
         open: impl Fn() -> Result<T, LifecycleError>,
@@ -125,8 +126,8 @@ impl std::fmt::Debug for RunRequest<'_> {
     }
 }
 
-/// Resolves the number of threads of a recipe: 0 is one for each core, shared among the processes of a machine. A run decides it
-/// once, since the last bits of a result depend on it.
+/// Returns the number of threads: 0 in a recipe is one for each core, shared among the processes of a machine. A run stores the
+/// number, since the last bits of a result depend on it.
 pub fn threads(requested: u32, processes: usize) -> u32 {
     if requested > 0 {
         return requested;

@@ -1,4 +1,4 @@
-//! The files that a run writes when it begins and when it finishes, and its model as it is read again.
+//! The files that a run writes when it begins and when it finishes, and reading its model again.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,7 +24,7 @@ use crate::error::LifecycleError;
 use crate::evaluation::FinalEvaluation;
 use crate::run_samples::RunSamples;
 
-/// Writes the files that a run has from its beginning: split, environment, summary and recipe.
+/// Writes the first files of a run: split, environment, summary and recipe.
 pub fn write_first_files(
     run: &Run,
     recipe: &Resolved,
@@ -36,7 +36,7 @@ pub fn write_first_files(
     run.write(RunFile::Split, &split)?;
     run.write_json(RunFile::Environment, environment)?;
     run.write_json(RunFile::Summary, &samples.summary(recipe))?;
-    // Last: a folder with a recipe is a run that can be resumed.
+    // The recipe is written last, because a folder with a recipe is a run that can be resumed.
     run.write(RunFile::Recipe, recipe.to_toml().as_bytes())?;
     Ok(())
 }
@@ -48,11 +48,11 @@ pub struct ResultingModel {
     pub evaluation: FinalEvaluation,
     /// The heads that were compared, if any.
     pub heads: Option<HeadChoice>,
-    /// The backbone and the projection, if the weights are a head.
+    /// The backbone and the projection, if the model is a head.
     pub head: Option<HeadInfo>,
 }
 
-/// The bytes of the last files of a run.
+/// The contents of the last files of a run.
 #[derive(Debug)]
 pub struct ResultFiles {
     model: Vec<u8>,
@@ -118,7 +118,7 @@ impl ResultFiles {
 /// Selects the metrics of a run by each selection rule.
 pub fn selected(recipe: &Recipe, history: &[Evaluation]) -> BTreeMap<Selection, Selected> {
     let window = recipe.evaluate.window as usize;
-    // Selection on test is optimistic, so the recipe has to request it.
+    // Selection on the test split is optimistic, so it is computed only if the recipe requests it.
     let rules = [Selection::Last, Selection::Median, Selection::BestValidation, recipe.selection];
     let selected = |rule| Some((rule, select(rule, window, history)?));
     rules.into_iter().filter_map(selected).collect()
@@ -140,8 +140,8 @@ fn pretty(name: &str, what: &impl Serialize) -> Result<Vec<u8>, FileError> {
         .map_err(|error| FileError::new(name, FileProblem::Format(error.to_string())))
 }
 
-/// Reads the weights of a finished run, of at most `max_bytes` without their metadata, and their `model.json`; checks both
-/// against the recipe and the samples.
+/// Reads the weights of a finished run, of at most `max_bytes` without their metadata, and its `model.json`; checks both against
+/// the recipe and the samples.
 pub fn read_model(
     folder: &Path,
     max_bytes: u64,

@@ -1,4 +1,4 @@
-//! The images of a run: how they are read, and small ones for its report and for the search for near-duplicates.
+//! The images of a run: loading them, and thumbnails for the report and the search for near-duplicates.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use calmix_run::tensor_files::examples::{SIDES, Thumbnails};
 
 use crate::error::LifecycleError;
 
-/// Grey thumbnails that are made at once.
+/// The number of grey thumbnails that are made at once.
 const THUMBNAIL_BATCH: u32 = 64;
 
 #[derive(Clone)]
@@ -69,7 +69,7 @@ impl RunImages {
         Ok(thumbnails)
     }
 
-    /// Loads samples in order, each in its evaluation view but `side` pixels wide.
+    /// Loads samples in order, in their evaluation view at a size of `side` pixels.
     fn scaled(&self, ids: &[u64], side: u32, recipe: &Recipe) -> Result<EvalLoader, DataError> {
         let views = &*self.augment;
         let resize = u64::from(views.evaluation.resize) * u64::from(side) / u64::from(views.size.max(1));
@@ -80,10 +80,10 @@ impl RunImages {
         EvalLoader::new(ImageViews::new(Arc::clone(&self.images), views), stream, corrupt, self.workers)
     }
 
-    /// Makes small grey images of samples, without those that cannot be read.
+    /// Makes small grey images of samples; leaves out those that cannot be read.
     ///
     /// # Errors
-    /// [`LifecycleError::Stopped`] if `stop` becomes true, or the storage does not answer.
+    /// [`LifecycleError::Stopped`] if `stop` becomes true, or the storage does not respond.
     pub fn grey_thumbnails(
         &self,
         ids: &[u64],

@@ -1,4 +1,4 @@
-//! The samples of a run: its dataset, open and split, and which samples are trained and evaluated on.
+//! The samples of a run: its dataset with its split, and the samples to train and to evaluate on.
 
 use std::ops::Range;
 use std::path::Path;
@@ -43,12 +43,12 @@ pub struct RunSamples {
     pub dataset: Arc<Dataset>,
     pub classes: Vec<String>,
     pub fingerprint: String,
-    /// Which labels are trained on, and which are held out.
+    /// The labels that are trained on, and those that are held out.
     pub split: LabelSplit,
     pub split_hash: String,
     unlabelled: SampleIds,
     /// The class of every sample, to evaluate pseudo-labels: read once, so that a step reads no file. `None` if there are too
-    /// many for the memory of every process; a class is then read from the prepared dataset when it is needed.
+    /// many for the memory of every process; classes are then read from the prepared dataset one by one.
     classes_of: Option<Vec<u32>>,
     validation: SampleIds,
     fitted_on: FittedOn,
@@ -56,12 +56,12 @@ pub struct RunSamples {
 }
 
 impl RunSamples {
-    /// Opens the dataset of a recipe. The split is the one in the run's folder, or is drawn before that is written.
-    /// A resumed run passes the `inputs` that it started with.
+    /// Opens the dataset of a recipe. The split is read from the run's folder, or drawn if there is none yet. A resumed run
+    /// passes the `inputs` that it started with.
     pub fn open(recipe: &Recipe, paths: &Paths, inputs: Option<&RunInputs>) -> Result<Self, LifecycleError> {
         let prepared = prepared_folder(recipe, paths);
         if recipe.dataset.prepared.is_empty() {
-            // Its files cannot lead outside of the folder: opening them follows no links.
+            // Opening the files follows no links, so they cannot lead outside of the folder.
             safe_open::check_folder(&prepared)?;
         }
         let dataset = Dataset::open(&prepared, Path::new(&recipe.dataset.path))?;
@@ -85,7 +85,7 @@ impl RunSamples {
         Self::new(recipe, dataset, split)
     }
 
-    /// The samples of a dataset that is open and split.
+    /// Creates the samples of a dataset with a split.
     ///
     /// # Errors
     /// If the recipe selects by validation labels and there are none, or the dataset lacks a split that the recipe names.
@@ -115,7 +115,7 @@ impl RunSamples {
             };
             error.hint(format!("{hint}; set dataset.test to one of them, or to nothing"))
         })?;
-        // A head reads every image once, for its features.
+        // A head reads every image only once, for its features.
         if dataset.is_remote() && !recipe.has_head() {
             let evaluated = (0..validation.len()).filter_map(|index| validation.id(index));
             let evaluated = evaluated.chain(test.clone().unwrap_or_default());
@@ -135,7 +135,7 @@ impl RunSamples {
         })
     }
 
-    /// Summarises a run on these samples, for readers that do not parse recipes.
+    /// Summarises a run on these samples, for programs that do not parse recipes.
     pub fn summary(&self, resolved: &Resolved) -> RunSummary {
         let recipe = &resolved.recipe;
         let method = &recipe.method;
@@ -145,7 +145,7 @@ impl RunSamples {
             false => (method.base.word().to_string(), method.mixup.pairing.word().to_string()),
         };
         let network = match recipe.has_encoder() {
-            // Vectors that the user already has come from anywhere.
+            // The user's vectors may come from any backbone.
             _ if recipe.has_vectors() => "none".to_owned(),
             true => format!("onnx encoder, output {}", recipe.network.output),
             false => recipe.network.name.to_string(),
@@ -179,7 +179,7 @@ impl RunSamples {
         NeededSamples { training, evaluation, labelled: self.labelled().len(), validation }
     }
 
-    /// The samples that an evaluation needs, without training.
+    /// Returns the samples that an evaluation needs, without those that are only trained on.
     pub fn needed_to_evaluate(&self) -> NeededSamples {
         let mut evaluation = self.ids_of(EvalSet::Validation);
         evaluation.extend(self.test.clone().unwrap_or_default());
@@ -192,12 +192,12 @@ impl RunSamples {
         self.split.labelled()
     }
 
-    /// The samples that are trained on without a label.
+    /// Returns the samples that are trained on without a label.
     pub fn unlabelled(&self) -> &SampleIds {
         &self.unlabelled
     }
 
-    /// The class of a sample, if known.
+    /// Returns the class of a sample, if known.
     pub fn class_of(&self, id: u64) -> Result<Option<u32>, DataError> {
         let Some(classes) = &self.classes_of else { return self.dataset.label(id) };
         let class = usize::try_from(id).ok().and_then(|id| classes.get(id));
@@ -211,13 +211,13 @@ impl RunSamples {
         if labelled { Ok(None) } else { self.class_of(id) }
     }
 
-    /// The samples of a split, in order.
+    /// Returns the ids of the samples of a split, in order.
     pub fn ids_of(&self, split: EvalSet) -> Vec<u64> {
         let samples = self.of_split(split);
         (0..samples.len()).filter_map(|index| samples.id(index)).collect()
     }
 
-    /// The samples that are trained on without a label, in order.
+    /// Returns the ids of the samples that are trained on without a label, in order.
     pub fn unlabelled_ids(&self) -> Vec<u64> {
         (0..self.unlabelled.len()).filter_map(|index| self.unlabelled.id(index)).collect()
     }
@@ -229,7 +229,7 @@ impl RunSamples {
 
     pub fn of_split(&self, split: EvalSet) -> SampleIds {
         match split {
-            // The heads of the folds predict these.
+            // Out-of-fold predictions are made during the fit.
             EvalSet::OutOfFold => SampleIds::default(),
             EvalSet::Validation => self.validation.clone(),
             EvalSet::Labelled => self.labelled().into(),
@@ -237,17 +237,17 @@ impl RunSamples {
         }
     }
 
-    /// The shorter side to which large images were shrunk, if any were.
+    /// Returns the shorter side to which large images were shrunk, if they were.
     pub fn shrunk(&self) -> Option<u32> {
         self.dataset.header().shrunk.map(|shrunk| shrunk.side)
     }
 
-    /// The number of validation samples: held out, or of the dataset's own split.
+    /// Returns the number of validation samples, held out or from the dataset's own split.
     pub fn validation(&self) -> u64 {
         self.validation.len()
     }
 
-    /// The kind of labels of a calibrator that is fitted on the validation samples.
+    /// Returns the kind of labels that a calibrator fitted on the validation samples has.
     pub fn fitted_on(&self) -> FittedOn {
         self.fitted_on
     }
@@ -274,17 +274,17 @@ fn no_validation(split: &LabelSplit) -> LifecycleError {
     ))
 }
 
-/// The vectors of a sample: their number and their length.
+/// The number of vectors per sample, and their length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VectorShape {
-    /// Numbers of a vector.
+    /// The number of numbers per vector.
     pub width: usize,
-    /// Vectors of a sample: the clean one, then weak and strong views if there are more.
+    /// The number of vectors per sample: the clean one, then weak and strong views if there are any.
     pub views: usize,
 }
 
 impl VectorShape {
-    /// The shape of the vectors of a dataset.
+    /// Returns the shape of the vectors of a dataset.
     pub fn of(dataset: &Dataset) -> Result<Self, LifecycleError> {
         match dataset.header().encoding {
             Encoding::Vectors { width, views, .. } => {

@@ -1,4 +1,4 @@
-//! Splits the labels for training and evaluation; uses the validation split of the dataset if it has one.
+//! The split of the labels into training and evaluation; the dataset's own validation split takes precedence.
 
 use std::ops::Range;
 use std::path::Path;
@@ -15,7 +15,7 @@ use calmix_recipe::{Keep, Recipe};
 /// The names that a validation split may have.
 const VALIDATION_NAMES: [&str; 2] = ["validation", "val"];
 
-/// Finds the dataset's own validation split; `None` if it has none, or the run trains on it or uses it as its test split.
+/// Finds the dataset's own validation split; `None` if there is none, or the run trains on it or tests on it.
 pub fn own_validation(recipe: &Recipe, dataset: &Dataset) -> Option<Range<u64>> {
     let labels = &recipe.labels;
     let is_used = |name: &str| {
@@ -26,8 +26,8 @@ pub fn own_validation(recipe: &Recipe, dataset: &Dataset) -> Option<Range<u64>> 
     dataset.subset(own).ok().filter(|ids| !ids.is_empty())
 }
 
-/// Selects the samples to train on without their labels: all of the split, or as many as the recipe sets. The selection does
-/// not depend on the seed, so that runs with other labels share most of them.
+/// Selects the samples to train on without their labels: all of the split, or as many as the recipe sets. The selection does not
+/// depend on the seed, so runs with other labels share most of them.
 pub fn unlabelled(recipe: &Recipe, split: &LabelSplit, dataset: &Dataset) -> Result<SampleIds, DataError> {
     let mut all: SampleIds = split.unlabelled(dataset)?.into();
     if recipe.labels.leave_out_test_copies && !recipe.dataset.test.is_empty() {
@@ -56,7 +56,7 @@ pub fn drawn_unlabelled(mut ids: Vec<u64>, count: u64) -> Vec<u64> {
     ids
 }
 
-/// Draws the split of a run. If the dataset has a validation split of its own, no label is held out.
+/// Draws the split of a run. If the dataset has its own validation split, no label is held out.
 pub fn draw_split(recipe: &Recipe, dataset: &Dataset) -> Result<LabelSplit, DataError> {
     let labels = &recipe.labels;
     let mut plan: SplitPlan = labels.plan();
@@ -69,7 +69,7 @@ pub fn draw_split(recipe: &Recipe, dataset: &Dataset) -> Result<LabelSplit, Data
     } else {
         LabelSplit::draw(dataset, plan)?
     };
-    // Without unlabelled batches the list is not used, as a warning says.
+    // Without unlabelled batches the list is not used; a warning tells the user.
     if labels.unlabelled_file.is_empty() || recipe.unlabelled() == 0 {
         return Ok(split);
     }

@@ -1,10 +1,10 @@
-//! From a dataset to a run that is ready to start: everything that `calmix train --data photos` and
-//! `calmix train --features vectors.npz` decide, as one typed pipeline.
+//! From a dataset to a run that is ready to start: all decisions of `calmix train --data photos` and `calmix train --features
+//! vectors.npz`, as one typed pipeline.
 //!
-//! [`Draft`] chooses the recipe and resolves it; [`prepare_run`] claims the folder of the run, opens or prepares the
-//! dataset, draws the split, chooses a pretrained backbone and resolves the recipe again with what it found. `calmix-heads` trains
-//! a head, and `calmix-train` a whole network. [`prepare_vectors`] is the same for vectors that the user already has. The
-//! command `calmix train` and the workers of `calmix sweep` go this way.
+//! [`Draft`] chooses the recipe and resolves it. [`prepare_run`] claims the folder of the run, opens or prepares the dataset,
+//! draws the split, chooses a pretrained backbone, and resolves the recipe again with these; [`prepare_vectors`] does the same
+//! for the user's own vectors. Then `calmix-heads` trains a head, or `calmix-train` a whole network. The command `calmix train`
+//! and the workers of `calmix sweep` both use this pipeline.
 
 mod backbone;
 mod dataset_settings;

@@ -1,4 +1,4 @@
-//! The stop flag of the preparation of a run, and the receivers of its warnings and events.
+//! The context of preparing a run: its stop flag, and the receivers of its warnings and events.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,16 +7,15 @@ use std::sync::atomic::AtomicBool;
 use calmix_data::loader::Warn;
 use calmix_data::prepare::Findings;
 
-/// The stop flag of a preparation, and the receivers of its warnings and events.
 pub struct StartContext<'a> {
     pub stop: &'a AtomicBool,
-    /// Receives warnings at once, while the preparation waits for storage. Called from any thread.
+    /// Receives warnings immediately, while the preparation waits for storage. Called from any thread.
     pub warn: Warn,
     pub notify: Box<dyn FnMut(StartNotice<'_>) + 'a>,
 }
 
 impl<'a> StartContext<'a> {
-    /// A context whose warnings and events are not shown.
+    /// Creates a context that discards warnings and events.
     pub fn quiet(stop: &'a AtomicBool) -> Self {
         Self { stop, warn: Arc::new(|_| {}), notify: Box::new(|_| {}) }
     }
@@ -36,16 +35,16 @@ pub enum StartNotice<'a> {
     },
     /// The files have been read, or reading them has ended.
     ReadingEnded,
-    /// The prepared dataset of an earlier run, or of `calmix prepare`, serves this run too.
+    /// This run uses the prepared dataset of an earlier run, or of `calmix prepare`.
     SharedPrepared {
         found: &'a Path,
-        /// Where this run has links to it.
+        /// The folder in which this run has links to it.
         linked: &'a Path,
     },
     /// The scan of the files found problems.
     Scanned {
         findings: &'a Findings,
-        /// The prepared dataset, which has the full list.
+        /// The prepared dataset, which contains the full list.
         prepared: &'a Path,
     },
     NoTestSplit {
@@ -53,12 +52,12 @@ pub enum StartNotice<'a> {
     },
 }
 
-/// The samples that a model is evaluated on if the dataset has no test split.
+/// The samples that a model is evaluated on in place of a missing test split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InsteadOfTest {
     /// The split `val`, which also fits the calibrator.
     ValidationSplit,
-    /// Every label, by a head that was trained without it.
+    /// All labels, each predicted by a head that was trained without it.
     OutOfFold,
     /// Labels that are held out from training.
     HeldOut,

@@ -1,4 +1,4 @@
-//! Which samples of another dataset a run was trained on: images with the same bytes, vectors with the same numbers.
+//! The samples of another dataset that a run was trained on: images with the same bytes, vectors with the same numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,8 +15,8 @@ use crate::prepared_dataset::prepared_folder;
 use crate::run_samples::read_split;
 use crate::splits::unlabelled;
 
-/// Finds the samples among `ids` of `samples` that the run in `folder` was trained on, with their labels or without. Images
-/// that were shrunk are compared as they were shrunk, so both datasets must be prepared in the same way.
+/// Finds the samples among `ids` of `samples` that the run in `folder` was trained on, with or without their labels. Images are
+/// compared after shrinking, so both datasets must be prepared with the same limit.
 pub fn trained_samples(
     folder: &Path,
     samples: &Dataset,
@@ -40,12 +40,12 @@ pub fn trained_samples(
     })
 }
 
-/// Finds the samples whose bytes are those of a sample that was trained on.
+/// Finds the samples with the same bytes as a training sample.
 fn same_bytes(
     (trained, trained_ids): (&Dataset, impl Iterator<Item = u64>),
     (samples, ids): (&Dataset, &[u64]),
 ) -> Result<BTreeSet<u64>, DataError> {
-    // The new samples are few, those of the run may be more than memory holds.
+    // Index the new samples, which are few; those of the run may not fit into memory.
     let mut by_digest: BTreeMap<(u32, u32), Vec<u64>> = BTreeMap::new();
     for &id in ids {
         let record = samples.record(id)?;
@@ -63,8 +63,8 @@ fn same_bytes(
     Ok(found)
 }
 
-/// Compares two samples of one length and one checksum. A checksum of 32 bits is shared by chance among some ten thousand
-/// samples of one size, so their bytes decide; where those of the run can no longer be read, the checksum does.
+/// Compares two samples with equal length and checksum. With 32 bits, some ten thousand samples of one size are enough for two to
+/// share a checksum by chance, so the bytes decide. If those of the run can no longer be read, the samples count as equal.
 fn has_same_bytes(
     (trained, id): (&Dataset, u64),
     (samples, other): (&Dataset, u64),
@@ -78,8 +78,8 @@ fn has_same_bytes(
     Ok(before == now)
 }
 
-/// Finds the vectors whose numbers are those of a vector that was trained on, if the files store them in different ways: as
-/// other floating-point numbers, or with other views. Slower than [`same_bytes`]: reads every vector of the run.
+/// Finds the vectors with the same numbers as a training vector, if the files store them differently: as another type of number,
+/// or with other views. Slower than [`same_bytes`], because it reads every vector of the run.
 fn same_numbers(
     (trained, trained_ids): (&Dataset, impl Iterator<Item = u64>),
     (samples, ids): (&Dataset, &[u64]),
@@ -95,7 +95,7 @@ fn same_numbers(
     Ok(found)
 }
 
-/// The hash of a sample's first vector, as `f32`.
+/// Computes the hash of a sample's first vector, as `f32`.
 fn vector_hash(dataset: &Dataset, id: u64) -> Result<[u8; 32], DataError> {
     let mut numbers = Vec::new();
     dataset.vector(id, &mut numbers)?;

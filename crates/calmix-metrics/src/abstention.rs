@@ -31,8 +31,8 @@ use crate::stats::share_at_least;
 /// by chance, so a finer grid leads to fewer answers.
 const STEPS: usize = 20;
 
-/// The first test uses this many times the labels that would show the precision if all were right, so that a few may be
-/// wrong; at most two fifths of the labels.
+/// The size of the first test, in multiples of the number of labels that would show the precision if all were right, so that a
+/// few may be wrong; at most two fifths of the labels.
 const FIRST: usize = 3;
 
 /// The score at or above which a classifier answers.

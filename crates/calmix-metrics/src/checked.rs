@@ -48,8 +48,8 @@ pub(super) fn logits<T: Scalar>(matrix: MatrixOf<'_, T>, truth: &[u32]) -> Resul
     matrix.iter().enumerate().try_for_each(|(index, row)| logit_row(index, row))
 }
 
-/// Checks that the probabilities of one row are in [0, 1]. A measure that checks each row before it reads it passes over
-/// the memory once.
+/// Checks that the probabilities of one row are in [0, 1]. A measure that checks each row just before it reads it passes over the
+/// memory once.
 #[inline]
 pub(super) fn probability_row<T: Scalar>(index: usize, row: &[T]) -> Result<(), MetricsError> {
     entries("probability", index, row, "in [0, 1]", T::is_probability)
@@ -69,7 +69,7 @@ fn entries<T: Scalar>(
     allowed: &'static str,
     valid: impl Fn(T) -> bool,
 ) -> Result<(), MetricsError> {
-    // No early exit: vector units are fastest on a plain pass. Which entry it is matters only if there is one.
+    // No early exit: vector units are fastest on a plain pass. The invalid entry is searched for only if there is one.
     if row.iter().fold(true, |all, &value| all & valid(value)) {
         return Ok(());
     }
@@ -115,7 +115,7 @@ pub(super) fn temperature(value: f64) -> Result<(), MetricsError> {
     parameter("temperature", value, "positive and finite", |t| t > 0.0 && t.is_finite())
 }
 
-/// Ends a fit that the caller wants to stop.
+/// Fails if the caller wants the fit to stop.
 pub(crate) fn not_stopped(stop: &dyn Fn() -> bool) -> Result<(), MetricsError> {
     if stop() { Err(MetricsError::Stopped) } else { Ok(()) }
 }

@@ -168,7 +168,7 @@ impl Conformal {
     }
 }
 
-/// ⌈(n + 1)(1 − α)⌉ as n + 1 − ⌊(n + 1)α⌋.
+/// Computes ⌈(n + 1)(1 − α)⌉ as n + 1 − ⌊(n + 1)α⌋.
 ///
 /// A product within 1e-9 below a whole number counts as that number: 0.29 · 100 is 28.999999999999996.
 fn rank(n: usize, alpha: f64) -> usize {

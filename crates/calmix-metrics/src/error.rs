@@ -75,7 +75,7 @@ pub enum MetricsError {
     },
     /// Fewer samples than the statistic needs.
     TooFew {
-        /// The smallest number of samples that is enough.
+        /// The smallest sufficient number of samples.
         needed: usize,
         /// The number of samples that was given.
         got: usize,

@@ -146,7 +146,7 @@ pub(crate) fn negative_log_likelihood<T: Scalar>(logits: &[T], class: usize, tem
 /// that range, and 1 + r + r²·q(r) is within 1.6e-17 of eʳ.
 #[inline]
 pub(crate) fn exp_of_negative(x: f64) -> f64 {
-    // Adding and subtracting 1.5·2⁵² rounds to a whole number, which is in the low bits in between.
+    // Adding 1.5·2⁵² rounds to a whole number, which is then in the low bits; subtracting it again gives the rounded value.
     const ROUND: f64 = 6_755_399_441_055_744.0;
     // ln 2 in two parts, the first of 33 bits, so that n times it is exact.
     const LN2_HIGH: f64 = 0.693_147_180_369_123_8;

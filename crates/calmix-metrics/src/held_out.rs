@@ -48,8 +48,8 @@ pub struct HeldOut {
     /// The [group](crate::groups) of each label; empty if each is a group of its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub group: Vec<u32>,
-    /// The labels from which [`SetRule::LacByClass`] is computed, if there are more than are stored above: those above may
-    /// be too few of some class.
+    /// The labels for [`SetRule::LacByClass`], if there are more labels than the lists above store: these may have too few of
+    /// some class.
     #[serde(skip_serializing_if = "ClassScores::is_empty")]
     pub by_class: ClassScores,
 }
@@ -148,7 +148,8 @@ impl HeldOut {
         held_out
     }
 
-    /// Adds a label that no prediction set could contain, wrong at the confidence of the class that was predicted instead.
+    /// Adds a label of an unseen class. No prediction set could contain it, and its prediction is wrong at the confidence of the
+    /// predicted class.
     fn add_unseen(&mut self, unseen: &UnseenLabel, has_groups: bool) {
         if has_groups {
             self.group.push(unseen.group);

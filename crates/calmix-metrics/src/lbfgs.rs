@@ -16,19 +16,19 @@ pub struct Minimum {
     pub point: Vec<f64>,
     /// The number of iterations that led to it.
     pub iterations: usize,
-    /// The gradient vanished, or no further step lowers the function in f64.
+    /// Whether the gradient vanished, or no further step lowers the function in f64.
     pub converged: bool,
 }
 
 /// The settings of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct Search<'a> {
-    /// Converged when no component of the gradient exceeds it.
+    /// The search has converged when no component of the gradient exceeds this.
     pub tolerance: f64,
-    /// Converged when the next step is expected to lower the function by no more.
+    /// The search has converged when the next step is expected to gain no more than this.
     pub min_gain: f64,
-    /// Two values of the function that differ by less may be in the wrong order. A step between them is decided by the slope at
-    /// its end.
+    /// The noise of the function: two values that differ by less may be in the wrong order. The slope at the end of a step
+    /// between them then decides.
     pub noise: f64,
     /// The maximum number of iterations.
     pub max_iterations: usize,
@@ -68,7 +68,7 @@ impl Search<'_> {
                 direction = self.direction(&gradient, &history);
             }
             let slope = dot(&gradient, &direction);
-            // Half of it is what a step can still gain: no more than the rounding of the value.
+            // The expected gain of a step is −slope/2. Stop when it is below the rounding of the value.
             let is_scaled = !history.is_empty() || !self.curvature.is_empty();
             if is_scaled && (-slope <= f64::EPSILON * value.abs() || -0.5 * slope <= self.min_gain) {
                 return Ok(Minimum { point, iterations, converged: true });

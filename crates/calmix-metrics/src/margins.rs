@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, try_from = "HistogramParts", into = "HistogramParts")]
 pub struct MarginHistogram {
-    /// One more than twice [`HALF_BINS`](Self::HALF_BINS) bins; none before the first margin.
+    /// The counts of 2·[`HALF_BINS`](Self::HALF_BINS) + 1 bins; empty before the first margin.
     counts: Vec<u64>,
 }
 

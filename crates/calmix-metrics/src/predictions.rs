@@ -41,7 +41,7 @@ pub struct LabelledLogits<'a> {
 }
 
 impl<'a> LabelledLogits<'a> {
-    /// Returns rows that are independent of each other.
+    /// Creates logits and labels without groups: all rows are independent of each other.
     pub fn ungrouped(logits: Matrix<'a>, labels: &'a [u32]) -> Self {
         Self { logits, labels, groups: &[] }
     }

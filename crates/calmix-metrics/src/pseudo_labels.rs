@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::measure::{BinTotals, ReliabilityBin, confidence_gap, ece, mean_confidence};
 
-/// The error and calibration of pseudo-labels: of the unlabelled samples whose class the dataset has, without the samples
-/// that are also trained on with their label. Every sample has the same weight, whatever its weight in the loss.
+/// The error and calibration of pseudo-labels, over the unlabelled samples whose class the dataset has and that are not also
+/// trained on with their label. Every sample has the same weight, whatever its weight in the loss.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PseudoLabelMetrics {
@@ -49,7 +49,7 @@ impl PseudoLabelMetrics {
         let right: f64 = bins.iter().map(|bin| bin.count as f64 * bin.accuracy).sum();
         (samples > 0).then(|| Self {
             samples,
-            // A count of right ones, which the mean of each bin has rounded.
+            // `right` is a count up to the rounding of the means of the bins.
             error: (samples as f64 - right.round()) / samples as f64,
             mean_confidence,
             confidence_gap,
@@ -58,7 +58,7 @@ impl PseudoLabelMetrics {
     }
 }
 
-/// Sums over unlabelled rows whose class is known and that are not labelled samples too.
+/// Sums over the unlabelled rows whose class is known and that are not also labelled samples.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PseudoSums {
@@ -68,13 +68,13 @@ pub struct PseudoSums {
     easy: WrongShare,
     /// Rows of UH.
     hard: WrongShare,
-    /// Mixtures with a pseudo-label that is evaluated; wrong is one with at least one wrong pseudo-label.
+    /// Mixtures with an evaluated pseudo-label; a mixture is wrong if any of its pseudo-labels is.
     mixtures: WrongShare,
     /// The numbers of [`BinTotals`]; empty before the first row.
     bins: Vec<f64>,
 }
 
-/// The weight that is wrong, and the total weight.
+/// A wrong weight and the total weight.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrongShare {
@@ -97,8 +97,8 @@ impl PseudoSums {
     /// The number of values in the list form.
     pub const WIDTH: usize = 8 + BinTotals::WIDTH;
 
-    /// Computes the sums of the plan of a group, by the logits of its unlabelled rows; `truth` is the class of each row, if it
-    /// is to be evaluated.
+    /// Computes the sums of a group's plan from the logits of its unlabelled rows; `truth` has the class of each row that is to
+    /// be evaluated.
     pub fn of(plan: &StepPlan, logits: Matrix<'_>, truth: &[Option<u32>]) -> Self {
         let labels = &plan.pseudo.labels;
         let wrong = |row: usize| Some(*labels.get(row)? != (*truth.get(row)?)?);
@@ -138,7 +138,7 @@ impl PseudoSums {
         numbers
     }
 
-    /// Adds such a list.
+    /// Adds a list that [`numbers`](Self::numbers) made.
     pub fn add_numbers(&mut self, numbers: &[f64]) {
         let (shares, bins) = numbers.split_at(numbers.len().min(8));
         let sums = [&mut self.weight, &mut self.easy, &mut self.hard, &mut self.mixtures];

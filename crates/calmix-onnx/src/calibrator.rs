@@ -1,4 +1,4 @@
-//! Calibrators as nodes: from logits to calibrated logits.
+//! Calibrators as nodes, from logits to calibrated logits.
 
 use calmix_metrics::calibrator::isotonic::Isotonic;
 use calmix_metrics::calibrator::{Calibrator, MAX_SHARPNESS, confidence_limits};
@@ -6,17 +6,17 @@ use calmix_metrics::calibrator::{Calibrator, MAX_SHARPNESS, confidence_limits};
 use crate::graph::{Attribute, Graph, Value};
 use crate::tensor::{ElementType, Tensor};
 
-/// Unrolled steps of Newton's method. The library iterates until it converges, which a graph cannot.
+/// The number of unrolled steps of Newton's method. The library iterates until convergence, which a graph cannot.
 const NEWTON_STEPS: usize = 16;
 
-/// The logits of a row relative to the largest one, in f64, from which abstention and isotonic regression are computed.
+/// The logits of a row relative to the largest one, in f64. Abstention and isotonic regression are computed from them.
 #[derive(Debug)]
 pub struct WinnerMargins {
     /// Whether a class is the winner, (rows, classes).
     is_winner: Value,
-    /// Logits minus the winner's; zero for the winner itself.
+    /// The logits minus the winner's; zero for the winner itself.
     below: Value,
-    /// The largest of them, without the winner.
+    /// The largest of `below`, without the winner.
     second: Value,
     /// `below − second`, zero for the winner itself.
     shifted: Value,
@@ -44,12 +44,12 @@ impl WinnerMargins {
         Self { is_winner, below, second, shifted, counts }
     }
 
-    /// Returns whether a class is the winner, (rows, classes).
+    /// Returns `is_winner`, (rows, classes).
     pub fn is_winner(&self) -> &Value {
         &self.is_winner
     }
 
-    /// The log-odds of the winner, (rows, 1): −ln Σ exp(below).
+    /// Adds the log-odds of the winner, −ln Σ exp(below), (rows, 1).
     pub fn log_odds(&self, graph: &mut Graph) -> Value {
         let masses = self.masses(graph, &self.shifted);
         let mass = sum(graph, &masses);
@@ -58,14 +58,14 @@ impl WinnerMargins {
         graph.node("Neg", &[&total])
     }
 
-    /// `exp(exponents)` of each class but the winner, whose mass is zero.
+    /// Adds `exp(exponents)` of each class; zero for the winner.
     fn masses(&self, graph: &mut Graph, exponents: &Value) -> Value {
         let masses = graph.node("Exp", &[exponents]);
         graph.node("Mul", &[&masses, &self.counts])
     }
 }
 
-/// Adds a calibrator; returns the calibrated logits. `margins` are of the logits.
+/// Adds a calibrator; returns the calibrated logits. `margins` are those of the logits.
 pub fn add_calibrator(
     graph: &mut Graph,
     calibrator: &Calibrator,
@@ -97,13 +97,13 @@ pub fn add_calibrator(
     }
 }
 
-/// Adds the log-odds that isotonic regression gives the winner, (rows, 1).
+/// Adds the winner's log-odds after isotonic regression, (rows, 1).
 fn isotonic_log_odds(graph: &mut Graph, map: &Isotonic, margins: &WinnerMargins, classes: usize) -> Value {
     let one = scalar(graph, "one.f64", 1.0);
     // The confidence of the winner: 1 / (1 + exp(−log-odds)).
     let odds = margins.log_odds(graph);
     let confidence = graph.node("Sigmoid", &[&odds]);
-    // A knot on either side makes the map constant beyond its own knots.
+    // An extra knot on either side makes the function constant beyond its own knots.
     let knots: Vec<(f64, f64)> = map.knots().collect();
     let first = knots.first().map(|&(_, value)| (-1.0, value));
     let last = knots.last().map(|&(_, value)| (2.0, value));
@@ -135,7 +135,7 @@ fn isotonic_log_odds(graph: &mut Graph, map: &Isotonic, margins: &WinnerMargins,
     graph.node("Log", &[&odds])
 }
 
-/// The β at which softmax(β·logits) gives the winner these log-odds, by Newton's method from zero as in the library.
+/// Adds the β at which softmax(β·logits) gives the winner these log-odds, by Newton's method from zero as in the library.
 fn sharpness(graph: &mut Graph, margins: &WinnerMargins, odds: &Value) -> Value {
     let zero = scalar(graph, "zero.f64", 0.0);
     let one = scalar(graph, "one.f64", 1.0);
@@ -151,7 +151,7 @@ fn sharpness(graph: &mut Graph, margins: &WinnerMargins, odds: &Value) -> Value 
         let slope = graph.node("Neg", &[&slope]);
         let slope = graph.node("Div", &[&slope, &mass]);
         let slope = graph.node("Max", &[&slope, &flattest]);
-        // The logarithm of the mass, which is that of the shifted logits plus β·second.
+        // The logarithm of the mass is that of the shifted logits' mass plus β·second.
         let logarithm = graph.node("Log", &[&mass]);
         let shift = graph.node("Mul", &[&margins.second, &beta]);
         let excess = graph.node("Add", &[&logarithm, &shift]);
@@ -169,13 +169,13 @@ fn scalar(graph: &mut Graph, name: &str, number: f64) -> Value {
     graph.constant(Tensor::f64(name, &[], &[number]))
 }
 
-/// The sum over the classes, (rows, 1).
+/// Adds the sum over the classes, (rows, 1).
 fn sum(graph: &mut Graph, x: &Value) -> Value {
     let axes = graph.constant(Tensor::i64("class.axis", &[1], &[1]));
     graph.node_with("ReduceSum", &[x, &axes], vec![("keepdims", Attribute::Int(1))])
 }
 
-/// The largest over the classes, (rows, 1).
+/// Adds the maximum over the classes, (rows, 1).
 pub(crate) fn largest(graph: &mut Graph, x: &Value) -> Value {
     graph.reduce("ReduceMax", x, &[1], true)
 }

@@ -1,4 +1,4 @@
-//! From logits to predictions as nodes: calibrated probabilities, label, confidence, prediction set and abstention.
+//! Predictions as nodes: from logits to calibrated probabilities, label, confidence, prediction set and abstention.
 
 use calmix_metrics::calibrator::Calibrator;
 
@@ -9,13 +9,13 @@ use crate::tensor::{ElementType, Tensor};
 /// The thresholds of a model, fixed when it is exported.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Thresholds {
-    /// For each class the largest `1 − p` with which it is in a prediction set; infinite if it is in every set.
+    /// For each class, the largest `1 − p` with which it is in a prediction set; infinite if it is in every set.
     pub sets: Vec<f64>,
-    /// The log-odds before calibration below which the model abstains; infinite if it always abstains.
+    /// The uncalibrated log-odds below which the model abstains; infinite if it always abstains.
     pub min_log_odds: f64,
 }
 
-/// Adds the outputs `logits`, `probabilities`, `label` and `confidence`, and with thresholds `set` and `abstain`.
+/// Adds the outputs `logits`, `probabilities`, `label` and `confidence`; with thresholds also `set` and `abstain`.
 pub fn add_decision(
     graph: &mut Graph,
     calibrator: &Calibrator,
@@ -28,7 +28,7 @@ pub fn add_decision(
     let calibrated = add_calibrator(graph, calibrator, logits, &raw, classes);
     let softmax = vec![("axis", Attribute::Int(1))];
     let probabilities = graph.node_with("Softmax", &[&calibrated], softmax);
-    // If the calibrator may change the label, label and abstention follow from the calibrated logits.
+    // If the calibrator may change the label, compute label and abstention from the calibrated logits.
     let (label, margins) = if calibrator.may_change_labels() {
         let label = winner(graph, &calibrated);
         let margins = WinnerMargins::add(graph, &calibrated, &label, classes);
@@ -44,7 +44,7 @@ pub fn add_decision(
     let confidence = without_classes(graph, &confidence);
     graph.output("confidence", &confidence, ElementType::F32, &[]);
     let Some(thresholds) = thresholds else { return };
-    // In f64, as the scores of the held-out labels were.
+    // Compare in f64, in which the held-out labels were scored.
     let one = graph.constant(Tensor::f64("one.f64", &[], &[1.0]));
     let wide = graph.cast(&probabilities, ElementType::F64);
     let scores = graph.node("Sub", &[&one, &wide]);
@@ -59,12 +59,12 @@ pub fn add_decision(
     graph.output("abstain", &abstain, ElementType::Bool, &[]);
 }
 
-/// The class of the largest logit, the first of equals, (rows, 1).
+/// Adds the class of the largest logit, the first of equals, (rows, 1).
 fn winner(graph: &mut Graph, logits: &Value) -> Value {
     graph.node_with("ArgMax", &[logits], vec![("axis", Attribute::Int(1)), ("keepdims", Attribute::Int(1))])
 }
 
-/// (rows, 1) as (rows).
+/// Reshapes (rows, 1) to (rows).
 fn without_classes(graph: &mut Graph, x: &Value) -> Value {
     let axes = graph.constant(Tensor::i64("class.axis", &[1], &[1]));
     graph.node("Squeeze", &[x, &axes])

@@ -1,4 +1,4 @@
-//! Why a model has no ONNX file.
+//! The errors of writing a model as an ONNX file.
 
 use calmix_recipe::network::weights::WeightsProblem;
 
@@ -10,7 +10,7 @@ pub enum OnnxError {
     /// The weights are not those of the network.
     #[error("{0}")]
     Weights(WeightsProblem),
-    /// The encoder below the head is not one.
+    /// The encoder below the head is invalid.
     #[error("the encoder: {0}")]
     Encoder(#[from] ForeignProblem),
     /// The parts of the model contradict each other.

@@ -1,4 +1,4 @@
-//! Models that other programs exported: read as hostile input, and turned into encoders of images.
+//! Models that other programs exported, read as untrusted input and turned into encoders of images.
 //!
 //! | question | module |
 //! |---|---|
@@ -9,10 +9,10 @@
 //! | which input is the image? | [`image_input`] |
 //! | which output gives the features? | [`feature_output`] |
 //! | how does it become an encoder? | [`encoder`] |
-//! | what does an encoder say that calmix wrote? | [`encoder_file`] |
+//! | what does calmix read of an encoder that it wrote? | [`encoder_file`] |
 //! | what can go wrong? | [`problem`] |
 //!
-//! Nothing of a file is copied to the output as it is: what calmix writes is what it has read and checked.
+//! No part of a file is copied to the output unread: calmix writes only what it has read and checked.
 
 pub(crate) mod attribute;
 pub mod encoder;
@@ -39,32 +39,33 @@ use self::port::ForeignPort;
 use self::problem::{ForeignProblem, check_max, name_of};
 use self::tensor::{ForeignTensor, Storage};
 
-/// The earliest version of the standard operators that calmix reads. From it on, the operators that calmix adds mean the same.
+/// The earliest version of the standard operators that calmix reads. Since then, the operators that calmix adds have the same
+/// meaning.
 const MIN_OPSET: i64 = 13;
-/// The version of the file format from which names and types are as calmix writes them.
+/// The first version of the file format in which names and types are encoded as calmix writes them.
 const MIN_IR_VERSION: i64 = 8;
 
-/// A model that another program exported, checked: standard operators in order, tensors with all of their numbers.
+/// A checked model from another program: standard operators in order, and tensors with all of their numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignModel<'a> {
     pub(crate) ir_version: i64,
     pub(crate) opset: i64,
     pub(crate) nodes: Vec<ForeignNode<'a>>,
     pub(crate) initialisers: Vec<ForeignTensor<'a>>,
-    /// Without those that are initialisers.
+    /// The inputs that are not initialisers.
     inputs: Vec<ForeignPort>,
     outputs: Vec<ForeignPort>,
-    /// The files beside the model that hold data of its tensors.
+    /// The files beside the model with data of its tensors.
     pub(crate) files: Vec<Vec<u8>>,
     tensor_bytes: u64,
 }
 
 impl<'a> ForeignModel<'a> {
-    /// Reads a model. `external` gets the name of a file beside it, without a folder, and returns all bytes of the file; it opens
-    /// nothing outside the folder of the model, and refuses files that are too large for memory. It is called once per file.
+    /// Reads a model. `external` gets the name of a file beside it, without a folder, and returns the whole file; it must open
+    /// nothing outside the model's folder, and refuse files that are too large for memory. It is called once per file.
     ///
     /// # Errors
-    /// If the file is damaged, or the model has anything that an image encoder does not need.
+    /// If the file is damaged, or the model has parts that an image encoder does not need.
     pub fn read(
         bytes: &'a [u8],
         external: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>,
@@ -72,7 +73,7 @@ impl<'a> ForeignModel<'a> {
         Self::read_with(bytes, Some(external))
     }
 
-    /// Reads a model; without `external`, all data must be in it.
+    /// Reads a model; without `external`, it must contain all data.
     fn read_with(bytes: &'a [u8], external: Option<ReadFile<'_>>) -> Result<Self, ForeignProblem> {
         let mut storage = Storage { files: ExternalFiles::new(external), bytes: 0 };
         let mut parts = ModelParts::default();
@@ -80,7 +81,7 @@ impl<'a> ForeignModel<'a> {
             let field = field?;
             match field.number {
                 1 => parts.ir_version = field.integer()?,
-                // A message that comes twice is merged by the standard; no exporter writes two.
+                // The standard merges a message that occurs twice; no exporter writes two.
                 7 if parts.graph.is_some() => {
                     return Err(ForeignProblem::TooMany { what: "graph", max: 1 });
                 }
@@ -142,26 +143,26 @@ impl<'a> ForeignModel<'a> {
         Ok(())
     }
 
-    /// The inputs that a caller must give, without initialisers.
+    /// Returns the inputs that a caller must provide, without initialisers.
     pub fn inputs(&self) -> &[ForeignPort] {
         &self.inputs
     }
 
-    /// The outputs with names, types and shapes, as declared.
+    /// Returns the outputs with their declared names, types and shapes.
     pub fn outputs(&self) -> &[ForeignPort] {
         &self.outputs
     }
 
-    /// About as many bytes as it needs in a file.
+    /// Returns its approximate size in a file, in bytes.
     pub(crate) fn file_bytes(&self) -> usize {
-        /// A node or the head of a tensor, with names and attributes.
+        /// The size of a node or of a tensor's header, with names and attributes.
         const EACH: usize = 400;
         let parts = self.nodes.len() + self.initialisers.len();
-        // At most `MAX_TENSOR_BYTES`, which were read.
+        // Does not overflow: at most `MAX_TENSOR_BYTES` were read.
         self.tensor_bytes as usize + parts * EACH
     }
 
-    /// The model with the data of the files beside it. `bytes` are those that it was read from, and stay as they are if it needs
+    /// Returns the model with the data of the files beside it. `bytes` are those it was read from, returned unchanged if it needs
     /// no other file.
     pub fn self_contained(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         if self.files.is_empty() {
@@ -202,7 +203,7 @@ struct ModelParts<'a> {
 }
 
 impl<'a> ModelParts<'a> {
-    /// Reads an `OperatorSetIdProto`. Exporters also import domains that no node uses.
+    /// Reads an `OperatorSetIdProto`. Exporters also import domains that no node uses, which are ignored.
     fn add_opset(&mut self, fields: Fields<'a>) -> Result<(), ForeignProblem> {
         let mut domain = "";
         let mut version = 0;
@@ -221,7 +222,7 @@ impl<'a> ModelParts<'a> {
     }
 }
 
-/// The name of a `FunctionProto`.
+/// Reads the name of a `FunctionProto`.
 fn function_name(fields: Fields<'_>) -> Result<String, ForeignProblem> {
     for field in fields {
         let field = field?;

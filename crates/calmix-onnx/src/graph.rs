@@ -1,4 +1,4 @@
-//! A graph of plain nodes that becomes the bytes of an ONNX file, of any number of rows unless a model in it fixes the number.
+//! A graph of nodes that is serialised as an ONNX file. Its number of rows is arbitrary, unless an included model fixes it.
 
 mod parts;
 
@@ -12,11 +12,11 @@ use self::parts::{Included, Node, Port};
 use crate::foreign::ForeignModel;
 use crate::tensor::{ElementType, Tensor};
 
-/// The version of the operators. Nothing in the graphs needs a later one, and most runtimes have this one.
+/// The version of the operators. No graph needs a later one, and most runtimes support this one.
 const OPSET: i64 = 17;
 /// The version of the file format that goes with it.
 const IR_VERSION: i64 = 8;
-/// The version of the operators from which on reductions have their axes as an input.
+/// The first version of the operators in which reductions have their axes as an input.
 const AXES_AS_INPUT: i64 = 18;
 
 /// The name of a value of a graph.
@@ -37,7 +37,7 @@ pub struct GraphForm {
 #[derive(Debug, Clone)]
 enum Step {
     Node(Node),
-    /// The numbers of an included model and of its node.
+    /// The indices of an included model and of its node.
     Included(usize, usize),
 }
 
@@ -51,7 +51,7 @@ pub struct Graph<'a> {
     outputs: Vec<Port>,
 }
 
-/// Opset 17, any number of rows, names as they are.
+/// Opset 17, any number of rows, no prefix.
 impl Default for GraphForm {
     fn default() -> Self {
         Self { opset: OPSET, ir_version: IR_VERSION, rows: None, prefix: "" }
@@ -59,7 +59,7 @@ impl Default for GraphForm {
 }
 
 impl Value {
-    /// The name of a value that an included model computes.
+    /// Returns the value of this name that an included model computes.
     pub(crate) fn of_included(name: String) -> Self {
         Self(name)
     }
@@ -81,12 +81,12 @@ impl<'a> Graph<'a> {
         Value(name.to_owned())
     }
 
-    /// Makes a value an output: rows of this shape.
+    /// Makes a value an output, with rows of this shape.
     pub fn output(&mut self, name: &str, value: &Value, element: ElementType, shape: &[usize]) {
         self.add_output(name, value, element, shape.iter().copied().map(Some).collect());
     }
 
-    /// Makes vectors an output; their width is `None` if it is only found when the graph runs.
+    /// Makes vectors an output; their width is `None` if it is known only when the graph runs.
     pub fn output_vectors(&mut self, name: &str, value: &Value, element: ElementType, width: Option<usize>) {
         self.add_output(name, value, element, vec![width]);
     }
@@ -101,7 +101,7 @@ impl<'a> Graph<'a> {
         self.outputs.push(Port { name: name.to_owned(), element, rows: self.form.rows, shape });
     }
 
-    /// Adds a constant, unless there is one of this name already.
+    /// Adds a constant, unless there is one with this name.
     pub fn constant(&mut self, tensor: Tensor) -> Value {
         let tensor = tensor.with_prefix(self.form.prefix);
         let value = Value(tensor.name().to_owned());
@@ -133,8 +133,8 @@ impl<'a> Graph<'a> {
         self.node_with("Cast", &[value], vec![("to", Attribute::Int(to as i64))])
     }
 
-    /// Adds a reduction over axes in the form of the graph's opset: `ReduceMax`, `ReduceMean` or `ReduceL2`. `ReduceSum` took its
-    /// axes as an input before the others did.
+    /// Adds a reduction over axes in the form of the graph's opset: `ReduceMax`, `ReduceMean` or `ReduceL2`. `ReduceSum` has had
+    /// its axes as an input for longer than the others.
     pub fn reduce(&mut self, operator: &'static str, x: &Value, axes: &[i64], keeps_axes: bool) -> Value {
         let keepdims = ("keepdims", Attribute::Int(i64::from(keeps_axes)));
         if self.form.opset < AXES_AS_INPUT {
@@ -147,17 +147,17 @@ impl<'a> Graph<'a> {
         self.node_with(operator, &[x, &axes], vec![keepdims])
     }
 
-    /// Adds all nodes and initialisers of a model under other names.
+    /// Adds all nodes and initialisers of a model, renamed.
     pub(crate) fn include(&mut self, model: &'a ForeignModel<'a>, renaming: Renaming) {
         let number = self.included.len();
         self.steps.extend((0..model.nodes.len()).map(|node| Step::Included(number, node)));
         self.included.push(Included { model, renaming });
     }
 
-    /// The bytes of the file. Nodes and constants that no output depends on are left out.
+    /// Serialises the graph. Nodes and constants that no output depends on are left out.
     pub fn into_bytes(self, metadata: &[(String, String)]) -> Vec<u8> {
         let mut model = Message::default();
-        // Reserved at once: a vector that grows is copied, and would take twice the memory.
+        // Reserve the memory once: a growing vector is copied, and would take twice as much.
         let of_included: usize = self.included.iter().map(|included| included.model.file_bytes()).sum();
         let of_constants: usize = self.constants.iter().map(Tensor::file_bytes).sum();
         model.reserve(of_included + of_constants);
@@ -183,7 +183,7 @@ impl<'a> Graph<'a> {
     fn write(self, graph: &mut Message) {
         let mut needed: BTreeSet<String> = self.outputs.iter().map(|port| port.name.clone()).collect();
         let mut steps = Vec::new();
-        // A node stands after those that it reads, so that one pass from the end finds all that are needed.
+        // Nodes come after those they depend on, so one backward pass finds all that are needed.
         for step in self.steps.iter().rev() {
             let [inputs, outputs] = self.names_of(step);
             if outputs.iter().any(|output| needed.contains(output)) {
@@ -200,7 +200,7 @@ impl<'a> Graph<'a> {
             }
         }
         graph.text(2, "calmix");
-        // Each is dropped when it is written: together they are as large as the network.
+        // Drop each constant when it is written: together they are as large as the network.
         for constant in self.constants {
             if needed.contains(constant.name()) {
                 graph.message(5, &constant.to_message());
@@ -217,7 +217,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// The names of a step's inputs and outputs.
+    /// Returns the names of a step's inputs and outputs.
     fn names_of(&self, step: &Step) -> [Vec<String>; 2] {
         match step {
             Step::Node(node) => [node.inputs.clone(), vec![node.output.clone()]],

@@ -7,7 +7,7 @@ use crate::graph::{Graph, Value};
 use crate::network::affine;
 use crate::tensor::{ElementType, Tensor};
 
-/// Adds the rounding to half precision that the features of a backbone go through before a head reads them.
+/// Adds the rounding to half precision that a backbone's features go through before a head reads them.
 pub fn rounded(graph: &mut Graph, features: &Value) -> Value {
     let halved = graph.cast(features, ElementType::F16);
     graph.cast(&halved, ElementType::F32)
@@ -18,8 +18,8 @@ pub fn add_head(graph: &mut Graph, model: &HeadModel, vectors: &Value) -> Value 
     let width = projection.width();
     let mean = graph.constant(Tensor::f32("features.mean", &[width], projection.mean()));
     let centred = graph.node("Sub", &[vectors, &mean]);
-    // By the largest number first: the squares of a long vector are infinite in f32. The length is then at least one, unless
-    // the vector is shorter than the least length, which is the number that it was divided by.
+    // Divide by the largest number first: the squares of a long vector overflow f32. The length is then at least one, unless the
+    // vector is shorter than `MIN_LENGTH`, by which it was then divided.
     let sizes = graph.node("Abs", &[&centred]);
     let largest = graph.reduce("ReduceMax", &sizes, &[1], true);
     let shortest = graph.constant(Tensor::f32("features.shortest", &[], &[MIN_LENGTH]));
@@ -30,7 +30,7 @@ pub fn add_head(graph: &mut Graph, model: &HeadModel, vectors: &Value) -> Value 
     let length = graph.node("Max", &[&length, &one]);
     let mut x = graph.node("Div", &[&scaled, &length]);
     if !projection.rotation().is_empty() {
-        // Transposed here, so that runtimes have nothing to transpose.
+        // Transpose here, so that the runtime does not have to.
         let dimensions = projection.dimensions();
         let rotation = projection.rotation();
         let mut columns = Vec::with_capacity(rotation.len());

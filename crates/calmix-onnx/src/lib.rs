@@ -1,4 +1,4 @@
-//! ONNX files of calibrated models, without libtorch: pixels or vectors in, calibrated answers out.
+//! ONNX files of calibrated models, without libtorch: pixels or vectors in, calibrated predictions out.
 //!
 //! | question | module |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | how does a head read features? | [`head`] |
 //! | how does a calibrator become nodes? | [`calibrator`] |
 //! | how are labels, prediction sets and abstention computed? | [`decision`] |
-//! | what is a graph, and how does it become bytes? | [`graph`], [`tensor`] |
+//! | what is a graph, and how is it serialised? | [`graph`], [`tensor`] |
 //! | what can go wrong? | [`error`] |
 #![forbid(unsafe_code)]
 

@@ -14,18 +14,18 @@ use crate::network::add_network;
 use crate::pixels::normalised_images;
 use crate::tensor::ElementType;
 
-/// The part of a model that turns its input into logits.
+/// The part of a model between input and logits.
 #[derive(Debug, Clone, Copy)]
 pub enum ModelBody<'a> {
-    /// A network that was trained as a whole, with the safetensors file of its weights.
+    /// A network that was trained as a whole, and the safetensors file with its weights.
     Network(&'a ModelSpec, &'a [u8]),
-    /// A head on a frozen backbone, with the safetensors file of the backbone.
+    /// A head on a frozen backbone, and the safetensors file with the weights of the backbone.
     HeadOnBackbone(&'a ModelSpec, &'a [u8], &'a HeadModel),
-    /// A head on an encoder of images, with the file that [`ForeignModel::encoder`] wrote.
+    /// A head on an encoder of images, and the file that [`ForeignModel::encoder`] wrote.
     ///
     /// [`ForeignModel::encoder`]: crate::foreign::ForeignModel::encoder
     HeadOnEncoder(&'a [u8], &'a HeadModel),
-    /// A head on vectors of the user's own.
+    /// A head on the user's own vectors.
     HeadOnVectors(&'a HeadModel),
 }
 
@@ -40,7 +40,7 @@ pub struct OnnxModel<'a> {
 }
 
 impl OnnxModel<'_> {
-    /// The bytes of `model.onnx`.
+    /// Returns the bytes of `model.onnx`.
     ///
     /// # Errors
     /// If the weights are not of the network, or the parts of the model contradict each other.

@@ -1,5 +1,5 @@
-//! A network of the engine as nodes: its `forward` is recorded with the weights of a file. Alone, it is the graph that ONNX Runtime
-//! runs on images.
+//! A network as nodes: its `forward` is recorded with the weights of a file. On its own, this is the graph that ONNX Runtime runs
+//! on images.
 
 use std::convert::Infallible;
 
@@ -17,8 +17,8 @@ use crate::graph::{Attribute, Graph, Value};
 use crate::pixels::normalised_images;
 use crate::tensor::{ElementType, Tensor};
 
-/// The bytes of a graph with the weights of a safetensors file: input `images` (u8, rows × side × side × 3), outputs `logits`,
-/// which a backbone does not have, and `features`.
+/// Returns a graph with the weights of a safetensors file: input `images` (u8, rows × side × side × 3), outputs `features` and,
+/// unless it is a backbone, `logits`.
 pub fn network_graph(
     model: &ModelSpec,
     classes: usize,
@@ -36,7 +36,7 @@ pub fn network_graph(
     Ok(graph.into_bytes(&[]))
 }
 
-/// Adds a network with the weights of a safetensors file. The classifier of a backbone is neither read nor used.
+/// Adds a network with the weights of a safetensors file. The classifier of a backbone is not read.
 pub fn add_network(
     graph: &mut Graph,
     model: &ModelSpec,
@@ -55,7 +55,7 @@ pub fn add_network(
 
 struct NetworkWeights {
     parameters: Vec<Vec<f32>>,
-    /// The mean and the variance of each BatchNorm.
+    /// The mean and the variance of each BatchNorm layer.
     statistics: Vec<[Vec<f32>; 2]>,
 }
 
@@ -77,26 +77,26 @@ impl NetworkWeights {
             let [mean, variance, tracked] = weights::statistics_names(&layer.name);
             let numbers = |name: &str| weights::numbers(&file, name, &[layer.channels]);
             statistics.push([numbers(&mean)?, numbers(&variance)?]);
-            // Of no use here, but a file with another type is not of this network.
+            // The count is not needed, but a file in which it has another type is not of this network.
             weights::count(&file, &tracked)?;
         }
         Ok(Self { parameters, statistics })
     }
 
-    /// The numbers of a parameter that one layer reads, which then has them alone.
+    /// Takes the numbers of a parameter, which only one layer reads.
     fn take(&mut self, id: ParameterId) -> Vec<f32> {
         std::mem::take(&mut self.parameters[id.0])
     }
 }
 
-/// A value with the side of its images, on which the padding of a convolution may depend.
+/// A value with the side of its images, which the padding of a convolution may depend on.
 struct Activations {
     value: Value,
     side: i64,
     is_of_conv: bool,
 }
 
-/// Records the operations of a network as nodes.
+/// A recorder of a network's operations as nodes.
 struct Recording<'a, 'g> {
     graph: &'a mut Graph<'g>,
     layout: &'a Layout,
@@ -109,7 +109,7 @@ impl Recording<'_, '_> {
         &self.layout.parameters[id.0].name
     }
 
-    /// The scale and the shift of a BatchNorm in evaluation: `γ/√(σ² + ε)` and `β − μ·γ/√(σ² + ε)`.
+    /// Returns the scale and the shift of a BatchNorm in evaluation, `γ/√(σ² + ε)` and `β − μ·γ/√(σ² + ε)`.
     fn scale_and_shift(&self, layer: &BatchNormLayer) -> (Vec<f64>, Vec<f64>) {
         let epsilon = self.epsilon.unwrap_or(layer.epsilon);
         let [mean, variance] = &self.weights.statistics[layer.statistics.0];
@@ -159,7 +159,7 @@ impl Recording<'_, '_> {
         Activations { value: self.graph.node_with("Conv", &inputs, attributes), side, is_of_conv: true }
     }
 
-    /// Records a node that is not a convolution of the network; its images have this side.
+    /// Records a node other than a convolution; its images have this side.
     fn other(
         &mut self,
         operator: &'static str,
@@ -171,14 +171,14 @@ impl Recording<'_, '_> {
         Activations { value, side, is_of_conv: false }
     }
 
-    /// Adds numbers of a layer as a constant in f32.
+    /// Adds a layer's numbers as a constant in f32.
     fn constant(&mut self, name: String, shape: &[usize], numbers: &[f64]) -> Value {
         let numbers: Vec<f32> = numbers.iter().map(|&number| number as f32).collect();
         self.graph.constant(Tensor::f32(name, shape, &numbers))
     }
 }
 
-/// Recording cannot fail: the weights have been read.
+/// Recording cannot fail, because the weights have been read already.
 impl Operations for Recording<'_, '_> {
     type Value = Activations;
     type Error = Infallible;
@@ -197,15 +197,15 @@ impl Operations for Recording<'_, '_> {
         let channels = scale.len();
         let name = self.name(layer.weight).to_owned();
         if x.is_of_conv {
-            // ONNX Runtime folds a product and a sum into the convolution before them, unless something else reads it.
+            // ONNX Runtime folds a product and a sum into the preceding convolution, unless another node reads its output.
             let shape = [channels, 1, 1];
             let scale = self.constant(format!("{name}.scale"), &shape, &scale);
             let shift = self.constant(format!("{name}.shift"), &shape, &shift);
             let scaled = self.graph.node("Mul", &[&x.value, &scale]);
             return Ok(self.other("Add", x.side, &[&scaled, &shift], Vec::new()));
         }
-        // As a convolution of each channel with one number: ONNX Runtime computes it with the activation after it in one go
-        // and in the layout of its convolutions, which a product and a sum leave. A Wide ResNet is a tenth faster with it.
+        // Write it as a depthwise convolution with one number per channel: ONNX Runtime fuses it with the activation and keeps
+        // the layout of its convolutions, which a product and a sum would leave. This makes a Wide ResNet a tenth faster.
         let scale = self.constant(format!("{name}.scale"), &[channels, 1, 1, 1], &scale);
         let shift = self.constant(format!("{name}.shift"), &[channels], &shift);
         let attributes = vec![
@@ -231,7 +231,7 @@ impl Operations for Recording<'_, '_> {
     fn linear(&mut self, x: &Activations, layer: &Linear) -> Result<Activations, Infallible> {
         let weight = self.weights.take(layer.weight);
         if weight.is_empty() {
-            // The classifier of a backbone; no output depends on it.
+            // The classifier of a backbone; no output depends on it, so record nothing.
             return Ok(Activations { value: x.value.clone(), side: 1, is_of_conv: false });
         }
         let bias = self.weights.take(layer.bias);
@@ -276,7 +276,7 @@ impl Operations for Recording<'_, '_> {
     }
 }
 
-/// `x · weightᵀ + bias`.
+/// Adds `x · weightᵀ + bias`.
 pub(crate) fn affine(graph: &mut Graph, x: &Value, weight: &Value, bias: &Value) -> Value {
     graph.node_with("Gemm", &[x, weight, bias], vec![("transB", Attribute::Int(1))])
 }

@@ -1,4 +1,4 @@
-//! Pixels as nodes: from bytes to the numbers that a network takes.
+//! Pixels as nodes: from bytes to the input of a network.
 
 use calmix_recipe::model_spec::ModelSpec;
 
@@ -6,7 +6,7 @@ use crate::foreign::image_input::ImageLayout;
 use crate::graph::{Attribute, Graph, Value};
 use crate::tensor::{ElementType, Tensor};
 
-/// The images of a network, and their normalisation.
+/// The format and the normalisation of a network's images.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pixels {
     pub side: u32,
@@ -14,18 +14,18 @@ pub struct Pixels {
     pub mean: [f64; 3],
     /// The standard deviation by which pixel values are then divided.
     pub std: [f64; 3],
-    /// The order of dimensions that the network takes.
+    /// The order of dimensions that the network expects.
     pub layout: ImageLayout,
 }
 
-/// Adds the input `images` (u8, rows × side × side × 3) and its normalisation: (rows, 3, side, side) in f32.
+/// Adds the input `images` (u8, rows × side × side × 3) and its normalisation; returns (rows, 3, side, side) in f32.
 pub fn normalised_images(graph: &mut Graph, model: &ModelSpec) -> Value {
     let ModelSpec { size: side, mean, std, .. } = *model;
     Pixels { side, mean, std, layout: ImageLayout::Nchw }.add(graph)
 }
 
 impl Pixels {
-    /// Adds the input `images` (u8, rows × side × side × 3) and its normalisation, f32 in the order of the layout.
+    /// Adds the input `images` (u8, rows × side × side × 3) and its normalisation; returns f32 in this layout.
     pub fn add(&self, graph: &mut Graph) -> Value {
         let side = self.side as usize;
         let images = graph.input("images", ElementType::U8, &[side, side, 3]);
@@ -38,8 +38,8 @@ impl Pixels {
         let scale = graph.constant(Tensor::f32("pixels.scale", shape, &scale));
         let shift = graph.constant(Tensor::f32("pixels.shift", shape, &shift));
         let pixels = match self.layout {
-            // Transposed first, while they are bytes: ONNX Runtime multiplies whole channels by one number, but three numbers per
-            // pixel one by one, which took a sixth of the time of EfficientNet-Lite0.
+            // Transpose first, while the pixels are bytes. ONNX Runtime multiplies whole channels by one number fast, but three
+            // numbers per pixel one by one, which took a sixth of the time of EfficientNet-Lite0.
             ImageLayout::Nchw => {
                 let channels = vec![("perm", Attribute::Ints(vec![0, 3, 1, 2]))];
                 graph.node_with("Transpose", &[&images], channels)

@@ -1,10 +1,10 @@
-//! Tensors of an ONNX file: constants of a graph, and the examples beside it.
+//! Tensors of an ONNX file: constants of a graph, and the example data beside it.
 
 use std::fmt;
 
 use calmix_io::protobuf::Message;
 
-/// The types of numbers that calmix reads and writes, with their numbers in `TensorProto.DataType`.
+/// The element types that calmix reads and writes, with their numbers in `TensorProto.DataType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ElementType {
     F32 = 1,
@@ -23,7 +23,7 @@ pub enum ElementType {
 }
 
 impl ElementType {
-    /// Every type with PyTorch's name for it.
+    /// All types, with their names in PyTorch.
     const ALL: [(Self, &str); 13] = [
         (Self::F32, "float32"),
         (Self::U8, "uint8"),
@@ -45,7 +45,7 @@ impl ElementType {
         Self::ALL.into_iter().map(|(element, _)| element).find(|&element| element as i64 == number)
     }
 
-    /// Returns the bytes of a number.
+    /// Returns the size of a number in bytes.
     pub fn bytes(self) -> usize {
         match self {
             Self::U8 | Self::I8 | Self::Bool => 1,
@@ -76,7 +76,7 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// A tensor of f32 numbers.
+    /// Creates a tensor of f32 numbers.
     pub fn f32(name: impl Into<String>, shape: &[usize], numbers: &[f32]) -> Self {
         Self::new(name, shape, ElementType::F32, numbers.iter().flat_map(|number| number.to_le_bytes()))
     }
@@ -89,7 +89,7 @@ impl Tensor {
         Self::new(name, shape, ElementType::I64, numbers.iter().flat_map(|number| number.to_le_bytes()))
     }
 
-    /// A tensor of bytes.
+    /// Creates a tensor of bytes.
     pub fn u8(name: impl Into<String>, shape: &[usize], numbers: &[u8]) -> Self {
         Self::new(name, shape, ElementType::U8, numbers.iter().copied())
     }
@@ -112,19 +112,19 @@ impl Tensor {
         &self.name
     }
 
-    /// About as many bytes as it needs in a file, beside its nodes.
+    /// Returns its approximate size in a file, in bytes.
     pub(crate) fn file_bytes(&self) -> usize {
         const HEAD: usize = 400;
         self.bytes.len() + HEAD
     }
 
-    /// The same numbers under a name with a prefix.
+    /// Adds a prefix to the name.
     pub(crate) fn with_prefix(mut self, prefix: &str) -> Self {
         self.name.insert_str(0, prefix);
         self
     }
 
-    /// A `TensorProto`, as in the files of ONNX's own examples.
+    /// Serialises it as a `TensorProto`, as in the files of ONNX's own examples.
     pub fn to_message(&self) -> Message {
         let mut tensor = Message::default();
         for &size in &self.shape {

@@ -1,4 +1,4 @@
-//! Why a network does not run.
+//! The errors of running networks.
 
 use calmix_io::error::ErrorKind;
 use calmix_onnx::error::OnnxError;
@@ -7,23 +7,23 @@ use calmix_recipe::network::weights::WeightsProblem;
 
 use crate::library::LibraryProblem;
 
-/// Why a network could not be built or run.
+/// The reason why a network could not be built or run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OrtError {
-    /// ONNX Runtime is missing, too old, or lies where another user could have put it.
+    /// ONNX Runtime is missing, too old, or in a place where another user could have put it.
     #[error(transparent)]
     Library(#[from] LibraryProblem),
-    /// Weights that do not belong to the network. The caller knows their file and names it.
+    /// The weights are not of the network. The caller knows their file and names it.
     #[error("{0}")]
     Weights(WeightsProblem),
     /// The parts of a model contradict each other.
     #[error("{0}")]
     Model(String),
-    /// A device that ONNX Runtime does not run on.
+    /// ONNX Runtime does not run on this device.
     #[error("ONNX Runtime does not run on {device} here: {why}; use --device cpu")]
     Device { device: Device, why: String },
-    /// An input whose length is not a whole number of rows.
+    /// The length of an input is not a whole number of rows.
     #[error("{length} {what} are not whole rows of {row}")]
     Input { what: &'static str, length: usize, row: usize },
     /// ONNX Runtime refused an operation: too little memory, a driver error, or a bug in calmix.
@@ -55,14 +55,14 @@ impl From<WeightsProblem> for OrtError {
     }
 }
 
-// Generic: a builder's error carries the builder, which this drops.
+// Generic over the builder that such an error carries, which is dropped here.
 impl<R> From<ort::Error<R>> for OrtError {
     fn from(error: ort::Error<R>) -> Self {
         Self::Runtime(first_line(error.message()).to_owned())
     }
 }
 
-/// The first line of a message of ONNX Runtime, without its full stop; the lines after it are a stack trace.
+/// Returns the first line of an ONNX Runtime message, without its full stop; the other lines are a stack trace.
 pub(crate) fn first_line(message: &str) -> &str {
     message.lines().next().unwrap_or_default().trim_end_matches('.')
 }

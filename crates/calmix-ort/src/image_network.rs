@@ -1,4 +1,4 @@
-//! A network with the weights of a file, or an encoder that another program exported: images in, logits and features out.
+//! A network with the weights of a file, or an encoder from another program: images in, logits and features out.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,14 @@ use calmix_recipe::network::weights::{self, Part};
 use crate::error::OrtError;
 use crate::session::{Input, OnnxSession, RunOn};
 
-/// Images of a pass: few enough for their activations to stay in the processor's cache.
+/// The maximum number of images per pass, so that their activations stay in the CPU cache.
 const MAX_PASS_IMAGES: usize = 16;
-/// Bytes of activations of a pass, as far as fewer images can keep to it.
+/// The size in bytes below which the activations of a pass should stay, by using fewer images.
 const PASS_BYTES: usize = 3 << 29;
-/// The fewest images of a pass with matrix products: ONNX Runtime multiplies a single row in another order, to other last bits.
+/// The minimum number of images per pass with matrix products: ONNX Runtime multiplies a single row in another order, which
+/// changes the last bits.
 const MIN_ROWS: usize = 2;
-/// Activations of the widest kind that are in memory at a time: input, output and shortcut of a block.
+/// The number of widest activations in memory at a time: input, output and shortcut of a block.
 const LIVE_ACTIVATIONS: usize = 4;
 
 #[derive(Debug)]
@@ -29,7 +30,7 @@ pub struct ImageNetwork {
     image_bytes: usize,
     pass_images: usize,
     feature_width: usize,
-    /// The fewest images of a pass, which is filled up otherwise.
+    /// The minimum number of images per pass; passes with fewer are padded.
     min_rows: usize,
 }
 
@@ -50,15 +51,15 @@ impl ImageNetwork {
         run_on: RunOn,
     ) -> Result<Self, OrtError> {
         let layout = layout(model, classes);
-        // Checked before memory is allocated, because the network comes from an untrusted file.
+        // Check first, before memory is allocated, because the file may be untrusted.
         weights::check(&layout, file)?;
         let graph = network_graph(model, classes, Part::Network, file)?;
         Ok(Self { min_rows: MIN_ROWS, ..Self::new(model, &layout, &graph, run_on)? })
     }
 
-    /// Loads the backbone of a safetensors file; its classifier, if it has one, is not used.
+    /// Loads the backbone in a safetensors file. A classifier in the file is ignored.
     pub fn backbone(model: &ModelSpec, file: &[u8], run_on: RunOn) -> Result<Self, OrtError> {
-        // A tensor is allocated only if the file has it in this shape, so that the file limits the memory.
+        // A tensor is allocated only if the file contains it in this shape, so the size of the file limits the memory.
         let graph = network_graph(model, 1, Part::Backbone, file)?;
         Self::new(model, &layout(model, 1), &graph, run_on)
     }
@@ -75,7 +76,7 @@ impl ImageNetwork {
         })
     }
 
-    /// Builds the encoder of a graph, and runs it once to measure its features.
+    /// Builds the session of an encoder's graph, and runs it once to find the number of features.
     pub fn encoder(spec: &EncoderSpec, graph: &EncoderGraph, run_on: RunOn) -> Result<Self, OrtError> {
         let mut encoder = Self {
             session: OnnxSession::new(&graph.bytes, run_on)?,
@@ -83,7 +84,7 @@ impl ImageNetwork {
             image_bytes: spec.image_bytes(),
             pass_images: graph.rows.unwrap_or(MAX_PASS_IMAGES),
             feature_width: 0,
-            // A graph for a fixed number of images takes no other.
+            // A graph for a fixed number of images runs on no other number.
             min_rows: graph.rows.unwrap_or(MIN_ROWS),
         };
         let found = encoder.outputs(&vec![0; encoder.image_bytes])?.features;
@@ -97,17 +98,17 @@ impl ImageNetwork {
         Ok(encoder)
     }
 
-    /// Returns the bytes of the largest file of a network's weights, without its metadata.
+    /// Returns the maximum size in bytes of a file with the network's weights, without its metadata.
     pub fn max_weights_bytes(model: &ModelSpec, classes: usize) -> u64 {
         weights::max_bytes(&layout(model, classes))
     }
 
-    /// Returns the bytes of the largest file with the backbone of a network and any classifier.
+    /// Returns the maximum size in bytes of a file with the network's backbone and any classifier.
     pub fn max_backbone_bytes(model: &ModelSpec) -> u64 {
         weights::max_backbone_bytes(&layout(model, 1))
     }
 
-    /// The number of features that an image would have.
+    /// Returns the number of features per image of a network.
     pub fn width_of(model: &ModelSpec) -> usize {
         layout(model, 1).feature_width()
     }
@@ -116,12 +117,12 @@ impl ImageNetwork {
         self.feature_width
     }
 
-    /// Returns the pixel bytes of a pass. Longer inputs are not faster per image.
+    /// Returns the size in bytes of the pixels of a pass. Longer inputs are not faster per image.
     pub fn pass_bytes(&self) -> usize {
         self.pass_images.saturating_mul(self.image_bytes)
     }
 
-    /// Runs images (u8, rows × side × side × 3), any number of them. The outputs of an image do not depend on the others.
+    /// Runs any number of images (u8, rows × side × side × 3). The outputs of an image do not depend on the others.
     pub fn outputs(&self, pixels: &[u8]) -> Result<ImageOutputs, OrtError> {
         if self.image_bytes == 0 || !pixels.len().is_multiple_of(self.image_bytes) {
             return Err(OrtError::Input {
@@ -155,7 +156,7 @@ impl ImageNetwork {
     }
 }
 
-/// Images of a pass of a network: fewer of large images.
+/// Returns the number of images per pass: fewer if images are large.
 fn pass_images(model: &ModelSpec) -> usize {
     let pixels = model.image_bytes() / 3;
     let numbers = pixels.saturating_mul(model.network.channels_per_pixel());

@@ -1,7 +1,7 @@
-//! ONNX Runtime, loaded once per process from an absolute path that no other user can write.
+//! ONNX Runtime, loaded once per process, from an absolute path that no other user can write.
 //!
-//! The places, of which the first that has a library is taken: `ORT_DYLIB_PATH`; the Python environment of the executable,
-//! where `pip install onnxruntime` puts it; the cache that `cargo xtask setup` fills.
+//! The first library found is used: `ORT_DYLIB_PATH`; the Python environment of the executable, where `pip install onnxruntime`
+//! puts it; the cache that `cargo xtask setup` fills.
 
 mod places;
 mod problem;
@@ -18,14 +18,14 @@ use crate::error::OrtError;
 use problem::unusable;
 
 pub(crate) struct Runtime {
-    /// Never dropped: ONNX Runtime has one environment per process, which cannot be made a second time.
+    /// Never dropped: ONNX Runtime has one environment per process, which cannot be created again.
     pub(crate) environment: Environment,
     path: PathBuf,
 }
 
-/// Loads ONNX Runtime, unless that has been done.
+/// Loads ONNX Runtime, unless it is loaded already.
 ///
-/// Call this before anything else of `ort`, which would otherwise look for a library by its bare name.
+/// Must be called before any other function of `ort`, which would otherwise search for a library by its bare name.
 pub(crate) fn runtime() -> Result<&'static Runtime, OrtError> {
     static RUNTIME: OnceLock<Result<Runtime, LibraryProblem>> = OnceLock::new();
     match RUNTIME.get_or_init(load) {
@@ -34,7 +34,8 @@ pub(crate) fn runtime() -> Result<&'static Runtime, OrtError> {
     }
 }
 
-/// Returns the name and version of the runtime: `onnxruntime 1.31.1`. Its outputs may have other bits with another version.
+/// Returns the name and version of the runtime, such as `onnxruntime 1.31.1`. With another version, the last bits of outputs may
+/// differ.
 ///
 /// # Errors
 /// If it is missing, too old, or could have been replaced by another user.
@@ -43,20 +44,20 @@ pub fn version() -> Result<String, OrtError> {
     if let Some(version) = places::version_in_name(&runtime.path) {
         return Ok(format!("onnxruntime {version}"));
     }
-    // A library of the user's own, whose file name has no version.
+    // The file name of the user's own library has no version.
     let commit = ort::info().split("git-commit-id=").nth(1);
     let commit: String = commit.unwrap_or_default().chars().take_while(char::is_ascii_alphanumeric).collect();
     Ok(format!("onnxruntime commit {}", if commit.is_empty() { "unknown" } else { &commit }))
 }
 
-/// Returns the file of the library, loading it if that has not been done.
+/// Returns the path of the library, loading it first if necessary.
 pub fn path() -> Result<&'static Path, OrtError> {
     Ok(&runtime()?.path)
 }
 
 fn load() -> Result<Runtime, LibraryProblem> {
     let found = places::find()?.ok_or(LibraryProblem::Missing)?;
-    // Links are resolved first, so that what is checked is what is loaded.
+    // Resolve links first, so that the file that is checked is the one that is loaded.
     let path = found.canonicalize().map_err(|error| unusable(&found, &error))?;
     trust::check(&path)?;
     let builder = ort::init_from(&path).map_err(|error| match error {

@@ -1,4 +1,4 @@
-//! Runs a graph on batches. No other file calls the runtime, so it can be replaced here.
+//! The session that runs a graph on batches. No other file calls the runtime, so it can be replaced here.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,9 +14,9 @@ use crate::library::runtime;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunOn {
-    /// The threads of an operation, at least one. They do not change the bits of an output.
+    /// The number of threads per operation, at least one. It does not change the bits of an output.
     pub threads: usize,
-    /// The processor, or a GPU through CUDA, which has been compiled and never run.
+    /// The CPU, or a GPU through CUDA, which compiles but has never been run.
     pub device: Device,
 }
 
@@ -39,17 +39,17 @@ pub enum Input<'a> {
 /// A graph with one input, ready to run.
 #[derive(Debug)]
 pub struct OnnxSession {
-    // `run` of `ort` needs it exclusively. Calls at the same time would compete for the same threads anyway.
+    // `run` of `ort` needs exclusive access. Concurrent calls would compete for the same threads anyway.
     session: Mutex<Session>,
 }
 
 impl OnnxSession {
-    /// Builds a session from the bytes of a graph that calmix has made. It does not need the bytes afterwards.
+    /// Builds a session from the bytes of a graph that calmix wrote. The bytes are not needed afterwards.
     ///
     /// # Errors
     /// If ONNX Runtime cannot be loaded, does not run on the device, or refuses the graph.
     pub fn new(model: &[u8], run_on: RunOn) -> Result<Self, OrtError> {
-        // Before anything else of `ort`, which would look for a library by itself.
+        // Before any other function of `ort`, which would search for a library by itself.
         let runtime = runtime()?;
         let builder = Session::builder(&runtime.environment)?
             .with_intra_threads(run_on.threads.max(1))?
@@ -63,7 +63,7 @@ impl OnnxSession {
         Ok(Self { session: Mutex::new(session) })
     }
 
-    /// Runs a batch; returns every output of the graph by its name, row by row.
+    /// Runs a batch; returns the outputs of the graph by name, row by row.
     pub fn run(&self, input: Input<'_>) -> Result<BTreeMap<String, Vec<f32>>, OrtError> {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         if input.rows()? == 0 {
@@ -105,19 +105,19 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Names the provider, so that ONNX Runtime chooses none by itself.
+/// Sets the execution provider, so that ONNX Runtime does not choose one.
 fn on_device(builder: SessionBuilder, device: Device) -> Result<SessionBuilder, OrtError> {
     let refused = |why: &str| OrtError::Device { device, why: why.to_owned() };
     let provider = match device {
         Device::Cpu => ep::CPU::default().build(),
         Device::Cuda(number) => {
             let number = i32::try_from(number).map_err(|_| refused("there is no GPU of this number"))?;
-            // In f32, as on the CPU.
+            // Compute in f32, as on the CPU.
             ep::CUDA::default().with_device_id(number).with_tf32(false).build()
         }
         Device::Mps => return Err(refused("it has no provider for this GPU")),
     };
-    // Without `error_on_failure` a missing GPU would silently mean the processor.
+    // Without `error_on_failure`, a missing GPU would silently fall back to the CPU.
     let builder = builder.with_execution_providers([provider.error_on_failure()]);
     builder.map_err(|error| match device {
         Device::Cpu => error.into(),

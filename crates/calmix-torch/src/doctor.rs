@@ -102,12 +102,11 @@ fn test(args: &DoctorArgs, threads: u32) -> Result<SelfTest> {
     Ok(test)
 }
 
-/// Prints text, unless the output is JSON.
 fn print_text(args: &DoctorArgs, text: &str) -> Result<()> {
     if args.json { Ok(()) } else { print(text) }
 }
 
-/// Lists the pretrained weights, or says why and how to get some.
+/// Lists the pretrained weights; if there are none, explains their benefit and how to get some.
 fn weights_shown(folder: &WeightsFolder, names: &[String]) -> String {
     if names.is_empty() {
         let lines = format!("{}\n{}", no_weights_in(folder), weights_hint());

@@ -1,7 +1,7 @@
-//! The training of whole networks by calmix: the commands that need libtorch.
+//! The training of whole networks, and the other commands that need libtorch.
 //!
-//! The binary `calmix-torch` runs them; `calmix` starts it. This crate re-exports the libraries that it consists of: those of
-//! [`calmix`], and two on libtorch.
+//! They run in the binary `calmix-torch`, which `calmix` starts. This crate re-exports the libraries that it consists of: those
+//! of [`calmix`], and two on libtorch.
 //!
 //! | module | crate | what it does |
 //! |---|---|---|

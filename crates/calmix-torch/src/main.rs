@@ -1,4 +1,4 @@
-//! The executable that links libtorch: `calmix` replaces itself by it to train a network, and it runs every command itself.
+//! The executable that links libtorch. `calmix` replaces itself by it to train a network; it can run every command.
 #![forbid(unsafe_code)]
 
 use std::panic;
@@ -11,8 +11,8 @@ use calmix_torch::engine::scalar::PANICKING_FILE;
 use calmix_torch::run_command;
 use clap::Parser;
 
-/// The allocator for libtorch: a step needs the same blocks as the step before, and the system's allocator returns many of
-/// them to the system in between.
+/// The allocator for libtorch. A step needs blocks of the same sizes as the step before; the system's allocator would return many
+/// of them to the system in between.
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -24,7 +24,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// The program on a processor that can run it; not inlined, so that no instruction of it moves before the check.
+/// Runs the program, on a processor that supports it. Not inlined, so that none of its instructions moves before the check of the
+/// processor.
 #[inline(never)]
 fn run() -> ExitCode {
     if let Err(other) = torch_program::check_caller() {
@@ -39,7 +40,7 @@ fn run() -> ExitCode {
     }
 }
 
-/// Hides the messages of panics that the engine turns into errors, such as out of memory.
+/// Hides the messages of panics that the engine turns into errors, such as running out of memory.
 fn silence_handled_panics() {
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |info| {

@@ -17,7 +17,7 @@ use calmix::trainer::{Evaluated, ResumedRecipe, Trainer, Training};
 use calmix_engine::{device, precision};
 use calmix_train::trainer::{self, TrainError, evaluate_run};
 
-/// Trains whole networks, in one process or in many.
+/// The trainer of whole networks, in one process or several.
 #[derive(Debug)]
 pub(crate) struct Networks;
 
@@ -75,7 +75,7 @@ impl Trainer for Networks {
     }
 }
 
-/// The trainer of this process, connected to those that a launcher started beside it.
+/// Creates the trainer of this process, connected to those that a launcher started.
 fn joined<'a>(training: Training<'a>, recipe: &Recipe) -> Result<trainer::Trainer<'a>, TrainError> {
     let Training { request, stop, launch, recipe_hash } = training;
     let trainer = trainer::Trainer::new(request);
@@ -87,7 +87,7 @@ fn joined<'a>(training: Training<'a>, recipe: &Recipe) -> Result<trainer::Traine
     })
 }
 
-/// Replaces an error of training by one that the command line can report.
+/// Replaces a training error by one that the command line can report.
 fn explained(error: TrainError) -> Error {
     match error {
         TrainError::Lifecycle(error) => explain_lifecycle(error),
@@ -96,7 +96,7 @@ fn explained(error: TrainError) -> Error {
     }
 }
 
-/// The optional features that are compiled into this program.
+/// Returns the optional features of this program.
 pub(crate) fn features() -> impl Iterator<Item = &'static str> {
     let all = [
         ("cloud", cfg!(feature = "cloud")),

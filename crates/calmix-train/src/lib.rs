@@ -1,4 +1,4 @@
-//! Training runs of whole networks: from a dataset and a recipe to a calibrated model, with every failure on the way handled.
+//! The trainer of whole networks: from a dataset and a recipe to a calibrated model.
 //!
 //! | question | module |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | how does a program train on a folder of images, with one call? | [`train_folder()`] |
 //! | which processes of a run did a launcher start? | [`launch`] |
 //!
-//! What is trained, on what data and for how long is a recipe of [`calmix_recipe`]. [`calmix_heads`] prepares runs
+//! The network, its data and the number of steps are in the recipe ([`calmix_recipe`]). [`calmix_heads`] prepares runs
 //! ([`calmix_lifecycle::start`]) and trains heads. The files of a run are in [`calmix_run`].
 #![forbid(unsafe_code)]
 
@@ -31,7 +31,7 @@ pub struct TrainedRun {
     pub outcome: Outcome,
 }
 
-/// Trains on a folder of images as `calmix train --data FOLDER` does, without output. The run is in `runs/`.
+/// Trains on a folder of images like `calmix train --data FOLDER`, without output. The run is in `runs/`.
 ///
 /// ```no_run
 /// let trained = calmix_train::train_folder("photos")?;

@@ -1,8 +1,8 @@
-//! From a recipe and a dataset to a calibrated network.
+//! The training of a network, from a recipe and a dataset to a calibrated model.
 //!
-//! A run that is killed at any moment continues to the same bits: every file of its folder but the timing is in the end what it
-//! would have been. What decides that is in the checkpoints (`trainer/lifecycle/checkpoint_files.rs` lists it), and everything
-//! else is a function of the recipe, the data and the step.
+//! A run that is killed at any moment and resumed ends with the same bits in every file, except for times. The necessary state is
+//! in the checkpoints (`trainer/lifecycle/checkpoint_files.rs` lists it); everything else is a function of the recipe, the data
+//! and the step.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -67,12 +67,13 @@ pub struct Trainer<'a> {
     processes: ProcessGroup,
     local: LocalProcesses,
     watch: Watch,
-    /// The hash of the request that all processes must have in common; `None` to compare the recipe itself.
+    /// The hash of the request, which must be the same in all processes; `None` to compare the recipe itself.
     recipe_hash: Option<String>,
 }
 
 impl<'a> Trainer<'a> {
-    /// A trainer in one process. A run stops after the step in which the flag of the request becomes true, and saves its state.
+    /// Creates a trainer in one process. When the stop flag of the request becomes true, the run stops after the current step and
+    /// saves its state.
     pub fn new(request: RunRequest<'a>) -> Self {
         Self {
             request,
@@ -83,11 +84,10 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// Shares the run with the other processes that a launcher has started, which all do the same. Rank 0
-    /// writes the run folder and calls the sinks.
+    /// Joins the other processes of a launcher, which must all do the same. Rank 0 writes the run folder and calls the sinks.
     ///
     /// # Errors
-    /// If they do not connect within the recipe's timeout.
+    /// If the processes do not connect within the recipe's timeout.
     pub fn join(self, launch: &LaunchInfo, recipe: &Recipe) -> Result<Self, TrainError> {
         let train = &recipe.train;
         let device = train.device.or_else(device::fastest);
@@ -98,25 +98,25 @@ impl<'a> Trainer<'a> {
         Ok(Self { processes, local, ..self })
     }
 
-    /// Sets the hash of the request to this process, if that is less than its recipe: all processes must have the same.
+    /// Sets the hash to compare among processes, if the request does not contain the whole recipe.
     #[must_use]
     pub fn recipe_hash(self, hash: String) -> Self {
         Self { recipe_hash: Some(hash), ..self }
     }
 
-    /// Calls `watch` before every phase of every step.
+    /// Sets a hook that is called before every phase of every step.
     #[must_use]
     pub fn watched(self, watch: impl Fn(StepPhase, u64) + Send + Sync + 'static) -> Self {
         Self { watch: Watch(Arc::new(watch)), ..self }
     }
 
-    /// Starts a run in a folder that is empty or does not exist, or in which a run was killed before it began.
+    /// Starts a run in a folder that does not exist, is empty, or has a run that was killed before it began.
     ///
     /// # Errors
-    /// If the recipe lacks something, the folder is in use, the dataset cannot be used, or anything fails on the way.
+    /// If the recipe cannot be trained, the folder is in use, the dataset cannot be used, or the training fails.
     pub fn start(self, recipe: &Resolved, folder: &Path) -> Result<Outcome, TrainError> {
         let claimed = self.leads().then(|| self.begin_new(recipe, folder));
-        self.go(claimed, Some(recipe), folder)
+        self.open_and_train(claimed, Some(recipe), folder)
     }
 
     /// Starts a run that [`prepare_run`](calmix_lifecycle::start::prepare_run) has prepared, or resumes it if it has begun.
@@ -134,22 +134,22 @@ impl<'a> Trainer<'a> {
                 .map_err(TrainError::from)
                 .and_then(|()| self.begun(folder.path())),
         };
-        // `folder` lives until here, and is removed if the run has not begun.
-        self.go(Some(claimed), Some(&resolved), folder.path())
+        // `folder` must live until here: dropping it removes the folder of a run that has not begun.
+        self.open_and_train(Some(claimed), Some(&resolved), folder.path())
     }
 
-    /// Resumes a run from its newest checkpoint, or from its beginning if it has none: with the recipe that it
-    /// has, or with another one that differs only in what may change.
+    /// Resumes a run from its newest checkpoint, or from its beginning if it has none, with its own recipe or with one that
+    /// differs only in keys that may change.
     ///
     /// # Errors
-    /// If there is no run, it is in use, its checkpoints are damaged, the recipe or the dataset has changed, or
-    /// anything fails on the way.
+    /// If there is no run, it is in use, its checkpoints are damaged, the recipe or the dataset has changed, or the training
+    /// fails.
     pub fn resume(self, folder: &Path, recipe: Option<&Resolved>) -> Result<Outcome, TrainError> {
         let claimed = self.leads().then(|| self.begun(folder));
-        self.go(claimed, recipe, folder)
+        self.open_and_train(claimed, recipe, folder)
     }
 
-    /// Starts a run, or resumes it if it has begun: for launchers, which start the same command again.
+    /// Starts a run, or resumes it if it has begun. For launchers, which start the same command again.
     ///
     /// # Errors
     /// As [`start`](Self::start) and [`resume`](Self::resume).
@@ -157,10 +157,10 @@ impl<'a> Trainer<'a> {
         let claimed = self.leads().then(|| {
             if read::has_begun(folder) { self.begun(folder) } else { self.begin_new(recipe, folder) }
         });
-        self.go(claimed, Some(recipe), folder)
+        self.open_and_train(claimed, Some(recipe), folder)
     }
 
-    /// Creates the folder of a run that several processes of this machine are going to resume from its beginning.
+    /// Creates the folder of a run that several processes of this machine will resume from its beginning.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -187,8 +187,8 @@ impl<'a> Trainer<'a> {
         self.open_new(recipe.clone(), NewRun::Folder(folder), self.processes.size()).map(Claimed::New)
     }
 
-    /// Every rank calls it: rank 0 opens the run that it has claimed, the others open the same, and all train.
-    fn go(
+    /// Trains a run. Every rank calls it: rank 0 opens the run that it has claimed, and the others follow.
+    fn open_and_train(
         self,
         claimed: Option<Result<Claimed, TrainError>>,
         recipe: Option<&Resolved>,
@@ -220,13 +220,13 @@ impl<'a> Trainer<'a> {
     }
 }
 
-/// What rank 0 has claimed: the folder of a run that has begun, or a new run.
+/// The run that rank 0 has claimed: a run that has begun, or a new one.
 enum Claimed {
     Begun(Run),
     New(RankZeroRun),
 }
 
-/// A part of rank 0's result, or its error as text, to broadcast.
+/// Converts a part of rank 0's result for broadcasting: an error becomes text.
 fn as_text<T, S>(
     result: Option<&Result<T, TrainError>>,
     of: impl Fn(&T) -> S,

@@ -27,7 +27,7 @@ use crate::error::exit::Exit;
 use crate::error::explained_error::explained;
 use crate::trainer::Trainers;
 
-/// Runs a command; what trains or evaluates a run is done by the trainer of its recipe.
+/// Runs a command. Runs are trained and evaluated by the trainer of their recipe.
 pub fn run(command: Command, trainers: &Trainers<'_>) -> Result<Exit> {
     match command {
         Command::Prepare(command) => command.run(),

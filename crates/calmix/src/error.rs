@@ -1,4 +1,4 @@
-//! Errors on the terminal: one sentence, what to try, and the exit code.
+//! Errors on the terminal: one sentence, a hint, and the exit code.
 
 pub mod exit;
 pub mod explained_error;
@@ -31,24 +31,24 @@ pub struct CliError {
 }
 
 impl CliError {
-    /// Invalid arguments, in one sentence.
+    /// Creates the error for invalid arguments.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None, exit: Exit::Invalid }
     }
 
-    /// A failure after the command started, in one sentence.
+    /// Creates the error for a failure after the command started.
     pub fn failed(message: impl Into<String>) -> Self {
         Self { exit: Exit::Failed, ..Self::invalid(message) }
     }
 
-    /// The refusal of a command that needs HTTPS, in a program without it.
+    /// Returns the refusal of a command that needs HTTPS, in a program built without it.
     #[cfg(not(feature = "https"))]
     pub(crate) fn without_https(command: &str) -> Self {
         Self::invalid(format!("this calmix was built without the feature `https`, which `{command}` needs"))
             .hint("cargo install --path crates/calmix --features https")
     }
 
-    /// Adds what to try instead.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
@@ -75,7 +75,7 @@ impl fmt::Display for PreparationStopped {
 
 impl std::error::Error for PreparationStopped {}
 
-/// Shows an error and a hint; returns how the command ends.
+/// Shows an error and its hint; returns the exit of the command.
 pub fn report(error: &Error) -> Exit {
     // The reader of a pipe, such as `head`, has closed it.
     if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe) {
@@ -94,7 +94,7 @@ pub fn report(error: &Error) -> Exit {
     exit
 }
 
-/// Shows an error of clap's and exits. An unknown option that other programs have, or that is a key of the recipe, such as
+/// Shows clap's error and exits. An unknown option that is an option of other programs or a key of the recipe, such as
 /// `--batch-size`, gets a hint.
 pub fn exit_unparsed(error: &clap::Error) -> ! {
     let Some((option, hint)) = intended_option(error) else { error.exit() };
@@ -103,7 +103,7 @@ pub fn exit_unparsed(error: &clap::Error) -> ! {
     std::process::exit(Exit::Invalid.code().into())
 }
 
-/// Options of other programs, and the equivalent in calmix. Those of `train` alone come second.
+/// Options of other programs, with the equivalent in calmix. Those for `train` only come second.
 const FOREIGN_OPTIONS: [(&[&str], &str); 4] = [
     (&["--gpu", "--gpus", "--cuda"], "--device cuda"),
     (&["--cpu"], "--device cpu"),
@@ -125,7 +125,7 @@ const EPOCHS_HINT: &str = ": calmix counts steps. A step takes train.batch label
                       their number / (train.batch × train.ratio) steps";
 
 fn show(message: &str, hint: Option<&str>) {
-    // The user may have named a URL with a password or a signature in it, where none belongs.
+    // The user may have typed a URL that contains a password or a signature.
     let message = redacted(message);
     let mut lines = message.lines();
     status_with("error:", "31", lines.next().unwrap_or_default());
@@ -135,7 +135,7 @@ fn show(message: &str, hint: Option<&str>) {
     }
 }
 
-/// The question about a folder or list that can be read in two ways: what was found, and one line per reading.
+/// Returns the question that an error about an ambiguous folder or list asks: the finding, and one line per reading.
 fn question(error: &Error) -> Option<String> {
     let file = match error.downcast_ref::<DataError>() {
         Some(DataError::File(file)) => file,
@@ -188,7 +188,7 @@ fn run_hint(error: &RunError) -> Option<String> {
     }
 }
 
-/// Whether the same command would fail again until the user corrects it; docs/reference/exit-codes.md has a table.
+/// Returns whether the same command would fail again until the user changes something; docs/reference/exit-codes.md has a table.
 fn is_mistake(error: &Error) -> bool {
     let kinds = [
         error.downcast_ref().map(RunError::kind),
@@ -212,15 +212,15 @@ fn recipe_hint(error: &RecipeError) -> Option<String> {
     }
 }
 
-/// Returns the unknown option and what the user probably means by it; `None` if clap's own hint is better.
+/// Returns an unknown option and its likely meaning; `None` if clap's own hint is better.
 pub fn intended_option(error: &clap::Error) -> Option<(&str, String)> {
     let (clap::error::ErrorKind::UnknownArgument, Some(ContextValue::String(option))) =
         (error.kind(), error.get(ContextKind::InvalidArg))
     else {
         return None;
     };
-    // A typo in an option of calmix: clap's own hint is right. Few typos are in the first letters, so a suggestion that
-    // begins otherwise is not one: clap takes `--epochs` for `--processes`.
+    // For a typo in an option of calmix, clap's own hint is right. Typos are rarely in the first letters, so a suggestion that
+    // begins differently is not a typo: clap suggests `--processes` for `--epochs`.
     if let Some(ContextValue::String(similar)) = error.get(ContextKind::SuggestedArg)
         && similar.get(..3) == option.get(..3)
     {

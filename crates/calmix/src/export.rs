@@ -1,4 +1,4 @@
-//! `calmix export`: a model as files that other programs run, without calmix and nothing to configure.
+//! `calmix export`: writes a model as files that other programs run, without calmix and without configuration.
 //!
 //! The graph is built from the files of the run; the logits of the example come from the code that predicts.
 
@@ -34,8 +34,8 @@ use crate::terminal::{print, warn};
 /// The name of the model card.
 const CARD: &str = "README.md";
 
-/// Writes a model and the example beside it into a new folder, and prints which files. `logits` are those that calmix computes
-/// for `input`, in f32.
+/// Writes a model and its example into a new folder, and prints the files. `logits` are those that calmix computes for `input`,
+/// in f32.
 pub(crate) fn write(
     folder: &Path,
     run: &Path,
@@ -54,7 +54,7 @@ pub(crate) fn write(
         Err(why) => warn(&format!("no files for PyTorch are written: {why}")),
     }
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    // A model may have been copied without them.
+    // A copied model may lack these files.
     let has_summary = safe_open::exists(&model_files.path(RunFile::Summary)?);
     let summary = has_summary.then(|| read::summary(run)).transpose()?;
     let result = read::result(run)?;
@@ -85,7 +85,7 @@ fn onnx(
     model.to_bytes()
 }
 
-/// Describes what was written.
+/// Describes the written files.
 fn written(folder: &Path, rule: &PredictionRule) -> String {
     let info = rule.info();
     let classes = info.classes.len();

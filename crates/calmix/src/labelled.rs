@@ -1,5 +1,5 @@
-//! Labelled samples that do not belong to a run, the predictions of its model on them, and which of them it was trained on: it
-//! is more confident on those than on new ones.
+//! Labelled samples from outside a run, and the predictions of the run's model on them. Samples that the model was trained on are
+//! found, because it is more confident on those.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,22 +21,22 @@ use crate::predict::input::InputKind;
 use crate::process::stop::Stop;
 use crate::terminal::{status, warn};
 
-/// The prefix of the folder for a table of labelled samples.
+/// The prefix of the scratch folder for labelled samples.
 const SCRATCH_PREFIX: &str = ".calmix-labelled-";
 
 /// The predictions of a model on labelled samples.
 #[derive(Debug)]
 pub struct LabelledPredictions {
-    /// Sample ids of the dataset, labels as the model numbers its classes, and logits.
+    /// The sample ids of the dataset, labels in the model's numbering, and logits.
     pub predictions: Predictions,
-    /// The number of samples that could not be read and were left out.
+    /// The number of samples that were left out because they could not be read.
     pub skipped: u64,
-    /// Why the first of them could not be read; empty if there is none.
+    /// Why the first of these samples could not be read; empty if there is none.
     pub first_skipped: String,
 }
 
 impl LabelledPredictions {
-    /// No predictions yet, of a model with these classes.
+    /// Creates an empty list of predictions, of a model with these classes.
     pub fn empty(classes: &[String]) -> Self {
         Self {
             predictions: Predictions {
@@ -54,7 +54,7 @@ impl LabelledPredictions {
         }
     }
 
-    /// Refuses to go on without any prediction, and warns about samples that were left out.
+    /// Fails if there are no predictions, and warns about samples that were left out.
     pub fn check(&self, path: &Path, kind: InputKind) -> Result<()> {
         let word = kind.word();
         if self.predictions.labels.is_empty() {
@@ -70,12 +70,12 @@ impl LabelledPredictions {
     }
 }
 
-/// A folder for prepared labelled samples, which is removed when it is dropped.
+/// Creates a folder for prepared labelled samples, which is removed when it is dropped.
 pub(crate) fn scratch_folder() -> Result<ScratchFolder, FileError> {
     ScratchFolder::new(&std::env::temp_dir(), SCRATCH_PREFIX)
 }
 
-/// Reads labelled samples, in any format of `calmix prepare`, into a table in `scratch`.
+/// Prepares labelled samples, in any format of `calmix prepare`, in `scratch`.
 pub(crate) fn open(data: &Data, path: &Path, scratch: &Path, stop: &Stop) -> Result<Dataset> {
     status(&format!("reading {} …", shown(path.display())));
     let table = scratch.join("prepared");
@@ -87,7 +87,7 @@ pub(crate) fn open(data: &Data, path: &Path, scratch: &Path, stop: &Stop) -> Res
     Ok(Dataset::open(&table, path)?)
 }
 
-/// Returns the only subset that has labels; an error if there are several or none.
+/// Returns the only subset with labels; fails if there are several or none.
 pub(crate) fn only_subset(path: &Path, dataset: &Dataset, kind: InputKind) -> Result<String> {
     let mut labelled = Vec::new();
     for subset in &dataset.header().subsets {
@@ -111,7 +111,7 @@ pub(crate) fn only_subset(path: &Path, dataset: &Dataset, kind: InputKind) -> Re
     }
 }
 
-/// The error about samples without any label.
+/// Returns the error for samples without any label.
 pub(crate) fn no_labels(path: &Path, subset: Option<&str>, kind: InputKind) -> CliError {
     let place = shown(path.display());
     let subset = subset.map(|subset| format!(", subset {}", shown(subset))).unwrap_or_default();
@@ -126,7 +126,7 @@ pub(crate) fn no_labels(path: &Path, subset: Option<&str>, kind: InputKind) -> C
     CliError::invalid(format!("{place}{subset}: there are no labelled {}s", kind.word())).hint(hint)
 }
 
-/// Returns the samples that have a label, of one subset or of all.
+/// Returns the samples with a label, of one subset or of all.
 pub(crate) fn labelled_ids(dataset: &Dataset, subset: Option<&str>) -> Result<Vec<u64>, DataError> {
     let ids = subset.map_or(Ok(0..dataset.len()), |name| dataset.subset(name))?;
     let mut labelled = Vec::new();
@@ -137,7 +137,7 @@ pub(crate) fn labelled_ids(dataset: &Dataset, subset: Option<&str>) -> Result<Ve
     Ok(labelled)
 }
 
-/// Returns the number that the model gives to each class of a dataset: classes are matched by name.
+/// Returns the model's number of each class of a dataset. Classes are matched by name.
 ///
 /// # Errors
 /// The first class that the model does not have.
@@ -146,30 +146,30 @@ pub(crate) fn class_numbers<'a>(classes: &'a [String], of_model: &[String]) -> R
     classes.iter().map(|class| known.get(class.as_str()).copied().ok_or(class.as_str())).collect()
 }
 
-/// The error about a class that the model does not have.
+/// Returns the error for a class that the model does not have.
 pub(crate) fn unknown_class(path: &Path, class: &str, of_model: &[String]) -> CliError {
     let message = format!("{}: the model has no class {}", shown(path.display()), shown(class));
     let hint = format!("rename or remove the class; the classes of the model are {}", class_list(of_model));
     CliError::invalid(message).hint(hint)
 }
 
-/// The most samples that a message names.
+/// The maximum number of samples that a message names.
 const MAX_NAMED_SAMPLES: usize = 3;
 
 /// The labelled samples of a dataset, and those that a model was trained on.
 #[derive(Debug)]
 pub(crate) struct TrainedLabels {
     labelled: Vec<u64>,
-    /// In order; `None` if they could not be compared.
+    /// The samples that the model was trained on; `None` if they could not be compared.
     trained: Option<BTreeSet<u64>>,
-    /// The first of them, in words.
+    /// The names of the first of these samples.
     examples: String,
     word: &'static str,
 }
 
 impl TrainedLabels {
-    /// Compares the labelled samples of `dataset`, which was read from `path`, with those that the run in `run` was trained
-    /// on, labelled or not. Warns if they cannot be compared.
+    /// Compares the labelled samples of `dataset`, which was read from `path`, with those that the run in `run` was trained on,
+    /// labelled or not. Warns if they cannot be compared.
     pub(crate) fn find(
         run: &Path,
         path: &Path,
@@ -189,35 +189,36 @@ impl TrainedLabels {
                 None
             }
         };
-        // One more than is named, so that the list shows whether there are others.
+        // Take one more than is named, so that the list shows whether there are more.
         let ids = trained.iter().flatten().take(MAX_NAMED_SAMPLES + 1);
         let names = ids.map(|&id| Ok(shown(dataset.sample_name(id)?))).collect::<Result<Vec<_>>>()?;
         let examples = list(names.into_iter(), MAX_NAMED_SAMPLES);
         Ok(Self { labelled, trained, examples, word })
     }
 
-    /// All labelled samples.
+    /// Returns all labelled samples.
     pub(crate) fn labelled(&self) -> &[u64] {
         &self.labelled
     }
 
-    /// The labelled samples that the model was not trained on; all of them if they could not be compared.
+    /// Returns the labelled samples that the model was not trained on; all of them if they could not be compared.
     pub(crate) fn untrained(&self) -> Vec<u64> {
         let is_trained = |id: &u64| self.trained.as_ref().is_some_and(|trained| trained.contains(id));
         self.labelled.iter().copied().filter(|id| !is_trained(id)).collect()
     }
 
-    /// Whether the samples could be compared.
+    /// Returns whether the samples could be compared.
     pub(crate) fn is_checked(&self) -> bool {
         self.trained.is_some()
     }
 
-    /// The number of labelled samples that the model was trained on; `None` if they could not be compared.
+    /// Returns the number of labelled samples that the model was trained on; `None` if they could not be compared.
     pub(crate) fn trained(&self) -> Option<usize> {
         self.trained.as_ref().map(BTreeSet::len)
     }
 
-    /// Says how many samples the model was trained on, and names the first; `None` if there are none.
+    /// Returns a sentence with the number of samples that the model was trained on and the names of the first; `None` if there
+    /// are none.
     pub(crate) fn sentence(&self) -> Option<String> {
         let trained = self.trained().filter(|&trained| trained > 0)?;
         let labelled = counted(self.labelled.len() as u64, &format!("labelled {}", self.word));

@@ -17,12 +17,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// The program on a processor that can run it; not inlined, so that no instruction of it moves before the check.
+/// Runs the program, on a processor that supports it. Not inlined, so that none of its instructions moves before the check of the
+/// processor.
 #[inline(never)]
 fn run() -> ExitCode {
     let calmix = Calmix::try_parse().unwrap_or_else(|error| error::exit_unparsed(&error));
     startup::restart_without_telemetry(&calmix.command);
-    // Before any signal handler, lock, thread or output: the other program takes this process over as it is.
+    // Before any signal handler, lock, thread or output: `calmix-torch` inherits the process as it is.
     let done = if runs_without_libtorch(&calmix.command, torch_program::fastest_device) {
         command::run(calmix.command, &Trainers::of_heads(torch_program::fastest_device))
     } else {

@@ -45,14 +45,14 @@ pub use crate::predict::guarantee::{Guarantee, ScarceClass};
 pub use crate::predict::prediction_rule::{Prediction, PredictionRule};
 pub use error::ModelError;
 
-/// The largest input size of a model, in pixels per side.
+/// The maximum input size of a model, in pixels per side.
 const MAX_SIDE: u32 = 2_048;
 
-/// The most bytes of the views of a batch, unless one view has more. A command has up to five batches in memory: the one
-/// that it predicts, and those that its loaders read ahead.
+/// The maximum size in bytes of the views of a batch, unless a single view is larger. A command has up to five batches in memory:
+/// the one being predicted, and those that its loaders read ahead.
 const BATCH_BYTES: usize = 64 << 20;
 
-/// What turns views into logits and features.
+/// The computation from views to logits and features.
 #[derive(Debug)]
 struct ModelNetwork {
     /// A network that was trained as a whole, or the backbone below a head.
@@ -65,7 +65,7 @@ struct ModelNetwork {
 pub struct ViewOutputs {
     /// The logits before calibration: one number for each class.
     pub logits: Vec<f32>,
-    /// The vector before the last layer of a network, or the one that the backbone below a head makes, before its projection.
+    /// The input of the last layer of a whole network, or the features of the backbone below a head, before its projection.
     pub features: Vec<f32>,
 }
 
@@ -73,7 +73,7 @@ impl ModelNetwork {
     fn outputs(&self, views: &[u8]) -> Result<ViewOutputs, ModelError> {
         let ImageOutputs { logits, features } = self.network.outputs(views)?;
         let Some(head) = &self.head else { return Ok(ViewOutputs { logits, features }) };
-        // As the cache has them, from which the head was trained.
+        // Round as the feature cache does, from which the head was trained.
         let features = from_f16(&to_f16(&features));
         Ok(ViewOutputs { logits: head.logits(&features)?, features })
     }
@@ -101,7 +101,7 @@ impl Model {
         Self::load_with(folder, &ModelOptions::default())
     }
 
-    /// Loads a model as [`load`](Self::load) does, with options.
+    /// Loads a model with options.
     ///
     /// # Errors
     /// As [`load`](Self::load), and if an option is out of range.
@@ -146,47 +146,47 @@ impl Model {
         Ok(Self { size: pixels.size, network, transform, rule, batch, weights: path.to_path_buf() })
     }
 
-    /// The names of the classes, in the order of the probabilities.
+    /// Returns the names of the classes, in the order of the probabilities.
     pub fn classes(&self) -> &[String] {
         &self.rule.info().classes
     }
 
-    /// The description of the weights in `model.json`: network, image format, calibration.
+    /// Returns the description of the weights in `model.json`: network, image format, calibration.
     pub fn info(&self) -> &ModelInfo {
         self.rule.info()
     }
 
-    /// The side of the images that the network receives, in pixels.
+    /// Returns the side of the images that the network receives, in pixels.
     pub fn size(&self) -> u32 {
         self.size
     }
 
-    /// The guarantees for prediction sets and answers.
+    /// Returns the guarantees for prediction sets and answers.
     pub fn guarantee(&self) -> &Guarantee {
         self.rule.guarantee()
     }
 
-    /// What turns the logits of the network into predictions.
+    /// Returns the rule that turns the logits of the network into predictions.
     pub fn rule(&self) -> &PredictionRule {
         &self.rule
     }
 
-    /// The transform from an image to the view that the network receives.
+    /// Returns the transform from an image to the view that the network receives.
     pub fn transform(&self) -> &Arc<Augment> {
         &self.transform
     }
 
-    /// The shorter side to which [larger images are shrunk](calmix_data::shrink) before their view is made; 0 for none.
+    /// Returns the shorter side to which [larger images are shrunk](calmix_data::shrink) before their view is made; 0 for none.
     pub fn shrink(&self) -> u32 {
         self.info().shrink.unwrap_or(0)
     }
 
-    /// Images in memory at a time: the number of the options, or as many views as fit into 64 MiB.
+    /// Returns the number of images in memory at a time: that of the options, or as many views as fit into 64 MiB.
     pub fn batch(&self) -> usize {
         self.batch
     }
 
-    /// The bytes of the views in one pass through the network. A larger pass is not faster per image.
+    /// Returns the size in bytes of the views in one pass through the network. A larger pass is not faster per image.
     pub fn pass_bytes(&self) -> usize {
         self.network.network.pass_bytes()
     }
@@ -210,7 +210,7 @@ impl Model {
         Ok(predictions)
     }
 
-    /// Predicts views that the [`transform`](Self::transform) of the model made.
+    /// Predicts views that were made with [`transform`](Self::transform).
     ///
     /// # Errors
     /// If they are not whole views, or ONNX Runtime fails.
@@ -219,12 +219,12 @@ impl Model {
         logits.chunks_exact(self.classes().len().max(1)).map(|row| self.prediction(row)).collect()
     }
 
-    /// Computes the logits of views before calibration, one row per image.
+    /// Computes the uncalibrated logits of views, one row per image.
     pub fn logits(&self, views: &[u8]) -> Result<Vec<f32>, ModelError> {
         Ok(self.outputs(views)?.logits)
     }
 
-    /// Computes the logits of views before calibration, and their features.
+    /// Computes the uncalibrated logits of views, and their features.
     pub fn outputs(&self, views: &[u8]) -> Result<ViewOutputs, ModelError> {
         let outputs = self.network.outputs(views)?;
         if outputs.logits.iter().all(|logit| logit.is_finite()) {

@@ -1,4 +1,4 @@
-//! What the commands say of runs, recipes and data.
+//! Texts about runs, recipes and data that the commands print.
 
 pub mod format;
 pub mod head_table;

@@ -1,7 +1,7 @@
-//! What all predictions share, whatever they are made from: logits in, rows with calibrated confidence out.
+//! The common part of all predictions: logits in, rows with calibrated confidence out.
 //!
-//! A source yields [`LogitBatch`](input::LogitBatch)es, which are plain data; a [`PredictJob`](job::PredictJob) makes
-//! rows of them.
+//! A source yields [`LogitBatch`](input::LogitBatch)es, which are plain data; a [`PredictJob`](job::PredictJob) turns them into
+//! rows.
 
 pub mod guarantee;
 pub(crate) mod image_batches;

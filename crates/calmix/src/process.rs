@@ -1,4 +1,4 @@
-//! This process and others: signals, threads, launchers, and the program with libtorch.
+//! This process and others: signals, threads, launchers, and `calmix-torch`.
 
 pub mod input_shard;
 pub mod launched;

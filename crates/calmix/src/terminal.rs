@@ -1,8 +1,8 @@
-//! Output: results to standard output, with `--json` as one document; progress, status and warnings to standard error.
-//! Control characters in names and other external text are escaped.
+//! Output: results to standard output, with `--json` as one document; progress, status and warnings to standard error. Control
+//! characters in names and other external text are escaped.
 //!
-//! A line of progress stays without an end on a terminal until it is redrawn. Everything that is printed passes through here,
-//! so that it clears such a line first, whichever thread prints.
+//! On a terminal, a line of progress has no line end until it is redrawn. All printing goes through this module, so that such a
+//! line is cleared first, whichever thread prints.
 
 pub mod progress;
 pub mod rate;
@@ -22,7 +22,7 @@ use serde_json::Value;
 /// The columns assumed for a terminal of unknown width.
 const DEFAULT_COLUMNS: usize = 80;
 
-/// Whether the terminal shows a line of progress.
+/// The line of progress on the terminal, if any.
 static PROGRESS: ProgressLine = ProgressLine::new();
 
 /// Prints a result.
@@ -33,8 +33,8 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     written.context("cannot write to standard output")
 }
 
-/// Whether this process was started without a standard output. The standard library then opens `/dev/null` for reading and
-/// writing in its place, as `> /dev/null` does not; what is written there is lost without an error.
+/// Returns whether this process was started without standard output. The standard library then opens `/dev/null` for reading and
+/// writing (`> /dev/null` opens it for writing only), and output is lost without an error.
 pub fn is_stdout_closed() -> bool {
     let out = io::stdout();
     let is_null = || {
@@ -65,7 +65,7 @@ impl Output {
     }
 }
 
-/// Escapes the control characters that JSON does not.
+/// Escapes the control characters that JSON leaves unescaped.
 fn escaped_json(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -79,31 +79,31 @@ fn escaped_json(text: &str) -> String {
     escaped
 }
 
-/// Shows what the command is doing. A closed standard error is not a failure.
+/// Shows the current activity. A closed standard error is not a failure.
 pub fn status(text: &str) {
     message(&for_stderr(text, 0));
 }
 
-/// [`status`], with a word in a colour (an SGR code) before it, if the terminal shows colours.
+/// Shows a status after a coloured word (an SGR code), if the terminal has colours.
 pub fn status_with(word: &str, colour: &str, text: &str) {
     let text = for_stderr(text, word.chars().count() + 1);
     let word = if has_colour() { format!("\x1b[1;{colour}m{word}\x1b[0m") } else { word.to_owned() };
     message(&format!("{word} {text}"));
 }
 
-/// Writes lines to standard error, in the place of a line of progress if there is one.
+/// Writes lines to standard error, replacing a line of progress if there is one.
 fn message(text: &str) {
     let _ = PROGRESS.write(&mut io::stderr().lock(), &format!("{text}\n"));
 }
 
-/// The text as standard error gets it: on a terminal its long lines are broken. Programs that read it get whole lines.
+/// Prepares a text for standard error: long lines are broken on a terminal, but not for programs that read it.
 fn for_stderr(text: &str, indent: usize) -> String {
     let text = shown_lines(text.trim_end());
     if io::stderr().is_terminal() { wrapped(columns().min(MAX_LINE_WIDTH), &text, indent) } else { text }
 }
 
-/// Breaks long lines at spaces. The first line begins in the column `indent`, and so do those that continue it. Commands to
-/// copy stay whole.
+/// Breaks long lines at spaces. The first line begins in the column `indent`, and so do its continuations. Commands to copy are
+/// not broken.
 fn wrapped(columns: usize, text: &str, indent: usize) -> String {
     let mut lines = Vec::new();
     for line in text.lines() {
@@ -116,18 +116,17 @@ fn wrapped(columns: usize, text: &str, indent: usize) -> String {
     lines.join("\n")
 }
 
-/// Shows a warning.
 pub fn warn(text: &str) {
     status_with("warning:", "33", text);
 }
 
-/// Shows progress: on a terminal in the place of what it showed before.
+/// Shows progress; on a terminal, it replaces the previous line of progress.
 pub fn status_in_place(text: &str) {
     if !io::stderr().is_terminal() {
         status(text);
         return;
     }
-    // A line that fills the row would move the cursor to the next one, and could not be cleared.
+    // Leave one column free: a full row would move the cursor to the next one, and could not be cleared.
     let room = columns().saturating_sub(1);
     let line: String = shown_lines(text.trim_end()).chars().take(room).collect();
     let _ = PROGRESS.redraw(&mut io::stderr().lock(), &line);
@@ -138,7 +137,7 @@ pub fn clear_line() {
     let _ = PROGRESS.write(&mut io::stderr().lock(), "");
 }
 
-/// Standard error for the progress of a run, which writes a line, or one to be redrawn, at a time.
+/// Standard error for the progress of a run. Each write is a line, or a line to be redrawn.
 #[derive(Debug, Clone, Copy)]
 pub struct ProgressStream;
 
@@ -167,21 +166,21 @@ pub fn progress_style() -> ProgressStyle {
     ProgressStyle::Terminal { columns: columns(), colour: has_colour() }
 }
 
-/// Breaks a sentence of a result into lines: those of the terminal, if there is one.
+/// Breaks a sentence of a result into lines of the terminal's width.
 pub fn sentence(text: &str) -> String {
     let columns = if io::stdout().is_terminal() { columns().min(MAX_LINE_WIDTH) } else { MAX_LINE_WIDTH };
     wrapped_to(columns, text, 0, 0)
 }
 
-/// The width of the terminal.
+/// Returns the width of the terminal.
 fn columns() -> usize {
     let size = terminal_size::terminal_size_of(io::stderr());
     size.or_else(|| terminal_size::terminal_size_of(io::stdout()))
         .map_or(DEFAULT_COLUMNS, |(width, _)| usize::from(width.0))
 }
 
-/// Whether standard error gets colours: on a terminal that has them, as `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and `TERM`
-/// say. clap's messages follow the same rule.
+/// Returns whether standard error gets colours: a terminal that has them, subject to `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and
+/// `TERM`. clap's messages follow the same rule.
 fn has_colour() -> bool {
     AutoStream::choice(&io::stderr()) != ColorChoice::Never
 }
@@ -189,7 +188,7 @@ fn has_colour() -> bool {
 /// Moves the cursor to the first column and clears the line.
 const CLEAR: &str = "\r\x1b[K";
 
-/// Whether the current line of a terminal is one of progress.
+/// The state of the terminal's current line: whether it is a line of progress.
 #[derive(Debug)]
 pub(crate) struct ProgressLine {
     is_drawn: AtomicBool,
@@ -200,8 +199,8 @@ impl ProgressLine {
         Self { is_drawn: AtomicBool::new(false) }
     }
 
-    /// Writes whole lines, or nothing, in the place of the line of progress. The caller holds the lock of `to`, so no other
-    /// thread writes in between.
+    /// Writes whole lines, or nothing, in place of the line of progress. The caller holds the lock of `to`, so no other thread
+    /// writes in between.
     pub(crate) fn write(&self, to: &mut impl Write, lines: &str) -> io::Result<()> {
         let clear = if self.is_drawn.swap(false, Ordering::Relaxed) { CLEAR } else { "" };
         let lines = lines.strip_prefix(CLEAR).unwrap_or(lines);
@@ -211,7 +210,7 @@ impl ProgressLine {
         to.write_all(format!("{clear}{lines}").as_bytes())
     }
 
-    /// Draws a line of progress in the place of the one before.
+    /// Draws a line of progress in place of the previous one.
     pub(crate) fn redraw(&self, to: &mut impl Write, line: &str) -> io::Result<()> {
         self.is_drawn.store(true, Ordering::Relaxed);
         let line = line.strip_prefix(CLEAR).unwrap_or(line);

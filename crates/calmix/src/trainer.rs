@@ -1,5 +1,5 @@
-//! What trains the runs of the commands: heads in this crate, whole networks in `calmix-torch`. Each command is written once,
-//! and gets its trainer here.
+//! The trainers behind the commands: of heads in this crate, of whole networks in `calmix-torch`. Each command is written once
+//! and receives its trainer.
 
 mod heads;
 
@@ -22,18 +22,18 @@ use crate::error::exit::Exit;
 use crate::process::launched::Processes;
 use crate::process::stop::Stop;
 
-/// Trains and evaluates runs of one kind. Its errors are ready to be reported.
+/// A trainer of one kind of runs, which also evaluates them. Its errors are ready to be reported.
 pub trait Trainer: Sync {
-    /// What the program was compiled from.
+    /// Returns the commit and the features of the program.
     fn build(&self) -> Build;
 
-    /// The device if the recipe leaves it open.
+    /// Returns the device that is used if the recipe leaves it open.
     fn device(&self) -> Device;
 
-    /// The precision of a run, if there is a choice.
+    /// Describes the precision of a run, if there is a choice.
     fn precision(&self, recipe: &Recipe, device: Device) -> Option<String>;
 
-    /// Whether a run that stops goes on from where it was, so that its last step is worth waiting for.
+    /// Returns whether a stopped run continues from its last step, so that it is worth waiting for a checkpoint.
     fn has_checkpoints(&self) -> bool;
 
     /// Refuses a device that this machine does not have.
@@ -41,20 +41,20 @@ pub trait Trainer: Sync {
         Ok(())
     }
 
-    /// Refuses what the recipe names and cannot be used here, before a dataset is read.
+    /// Refuses a recipe that cannot be trained here, before a dataset is read.
     fn check(&self, _: &Recipe) -> Result<()> {
         Ok(())
     }
 
-    /// The same for a run that exists.
+    /// Refuses an existing run that cannot be continued here.
     fn check_run(&self, _: &Path, _: &Recipe) -> Result<()> {
         Ok(())
     }
 
-    /// Refuses processes that cannot share a run; `instead` says what to do.
+    /// Refuses several processes for a run that they cannot share; `instead` is the hint.
     fn check_processes(&self, processes: &Processes, instead: &str) -> Result<(), CliError>;
 
-    /// Creates the folder of a run that several processes of this machine are going to resume from its beginning.
+    /// Creates the folder of a run that several processes of this machine will resume from its beginning.
     fn create(&self, _: RunRequest<'_>, _: PreparedRun, _: usize) -> Result<()> {
         Err(one_process().into())
     }
@@ -62,10 +62,10 @@ pub trait Trainer: Sync {
     /// Starts a run, or resumes it if it has begun.
     fn start(&self, training: Training<'_>, prepared: PreparedRun) -> Result<Outcome>;
 
-    /// Resumes a run, with the recipe that it has or with another one.
+    /// Resumes a run, with its own recipe or with another one.
     fn resume(&self, training: Training<'_>, run: &Path, recipe: ResumedRecipe) -> Result<Outcome>;
 
-    /// Shares a run that the first process has prepared, or is going to prepare.
+    /// Joins a run that the first process prepares.
     fn follow(&self, _: Training<'_>, _: &Path, _: &Resolved) -> Result<Outcome> {
         Err(one_process().into())
     }
@@ -74,24 +74,24 @@ pub trait Trainer: Sync {
     fn evaluate(&self, run: &Path, recipe: Option<Resolved>, device: Option<Device>) -> Result<Evaluated>;
 }
 
-/// The refusal of several processes for a run that they cannot share.
+/// Returns the refusal of several processes for a run that they cannot share.
 fn one_process() -> CliError {
     CliError::invalid("this run is trained in one process")
 }
 
-/// A run that is to be trained by this process.
+/// The request to train a run in this process.
 pub struct Training<'a> {
-    /// Its sinks and its stop flag.
+    /// The sinks and the stop flag.
     pub request: RunRequest<'a>,
     /// The signals of this process.
     pub stop: &'a Stop,
-    /// The place of this process among those that a launcher started.
+    /// The rank of this process among those that a launcher started.
     pub launch: Option<&'a LaunchInfo>,
     /// The hash of the requested recipe, the same in all processes; `None` to compare the recipe itself.
     pub recipe_hash: Option<String>,
 }
 
-/// The recipe of a run that is resumed.
+/// The recipe with which a run is resumed.
 #[derive(Debug)]
 pub struct ResumedRecipe {
     pub resolved: Resolved,
@@ -100,16 +100,16 @@ pub struct ResumedRecipe {
 }
 
 impl ResumedRecipe {
-    /// The recipe, if it is not the run's own.
+    /// Returns the recipe if it is not the run's own.
     pub fn changed(self) -> Option<Resolved> {
         self.is_changed.then_some(self.resolved)
     }
 }
 
-/// How an evaluation ended.
+/// The outcome of an evaluation.
 pub enum Evaluated {
-    /// With metrics.
+    /// The evaluation with its metrics.
     Done(EvalOutput),
-    /// By a signal.
+    /// A signal stopped the evaluation.
     Stopped(Exit),
 }

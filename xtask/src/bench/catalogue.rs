@@ -1,5 +1,4 @@
-//! The benchmarks. A new one is an entry here, a module in `bench/src`, and, if there is a peer to compare
-//! with, a script in `bench/peers`.
+//! The benchmarks. To add one, add an entry here, a module in `bench/src`, and for a comparison a script in `bench/peers`.
 
 mod measures;
 
@@ -7,30 +6,30 @@ use super::measurement::Unit;
 use crate::setup::venv::{NUMPY, PYTORCH, TORCH};
 use measures::MEASURES;
 
-/// A family of cases with one table.
+/// A group of cases with a common table.
 pub(crate) struct Bench {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
     pub(crate) cases: &'static [Case],
 }
 
-/// A case that is measured in one run, all of its sides in turn.
+/// A case, which is measured in one run, with its sides taking turns.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) sides: Sides,
     pub(crate) unit: Unit,
-    /// Files that all sides of ours read, and peers if a script makes them or they are of a pair; their folder is the last
-    /// argument.
+    /// Files that all sides of calmix read, and those peers whose files a script makes or that belong to a pair. Their folder is
+    /// the last argument.
     pub(crate) files: Option<Files>,
-    /// The features of calmix beyond the defaults.
+    /// A feature of calmix beyond the defaults.
     pub(crate) extra: Option<Extra>,
 }
 
 /// The sides of a case.
 pub(crate) enum Sides {
-    /// Calmix and, if there is one, a peer with the same arguments: a line of the table.
+    /// Calmix and optionally a peer with the same arguments: a line of the table.
     Pair { arguments: &'static [&'static str], peer: Option<Peer> },
-    /// Any number of programs, and how they should compare: a table of its own.
+    /// Any number of programs, and the ratios they should reach: a table of its own.
     Named { sides: &'static [Side], wanted: &'static [Wanted] },
 }
 
@@ -53,50 +52,50 @@ pub(crate) struct Wanted {
     pub(crate) ratio: Ratio,
 }
 
-/// What is compared.
+/// The measure of a comparison, with its limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Ratio {
-    /// How many times as fast the side is: at least this.
+    /// The speed relative to the other side: at least this.
     Speed(f64),
-    /// The time of the side as a multiple of the other's: at most this.
+    /// The time relative to the other side: at most this.
     Time(f64),
-    /// The memory of the side as a share of the other's: at most this.
+    /// The memory relative to the other side: at most this.
     Memory(f64),
 }
 
 /// A Python script that speaks the protocol.
 #[derive(Clone, Copy)]
 pub(crate) struct Peer {
-    /// Below the root of the repository.
+    /// The path below the root of the repository.
     pub(crate) script: &'static str,
-    /// What it needs, as `name==version`.
+    /// The required packages, as `name==version`.
     pub(crate) packages: &'static [&'static str],
 }
 
-/// A folder of files: a dataset, if it is there, or else what a script makes.
+/// A folder of files: a dataset if available, or else the output of a script.
 pub(crate) struct Files {
-    /// Below `$CALMIX_DATASETS`; empty for none.
+    /// The path below `$CALMIX_DATASETS`; empty for none.
     pub(crate) dataset: &'static str,
-    /// `None`: the case is skipped if the dataset is missing.
+    /// The script to run if the dataset is missing; `None` to skip the case then.
     pub(crate) made: Option<Made>,
 }
 
-/// Files that a script makes.
+/// Files made by a script.
 pub(crate) struct Made {
-    /// It is given the folder.
+    /// The script, whose first argument is the folder.
     pub(crate) script: Peer,
-    /// Given to the script after the folder; they also name the folder in the cache.
+    /// The further arguments of the script, which also name the folder in the cache.
     pub(crate) arguments: &'static [&'static str],
 }
 
 /// A feature of calmix that not every machine can build.
 pub(crate) struct Extra {
     pub(crate) feature: &'static str,
-    /// Programs without which it does not build: the case is then skipped.
+    /// The programs that are needed to build it. If one is missing, the case is skipped.
     pub(crate) programs: &'static [&'static str],
 }
 
-/// torchvision and what its transforms of Pillow images need.
+/// torchvision, and the packages that its transforms of Pillow images need.
 const TORCHVISION: &[&str] = &[TORCH, "torchvision==0.28.0", "pillow==13.0.0", NUMPY];
 
 pub(crate) const BENCHES: &[Bench] =
@@ -117,7 +116,7 @@ const PLAN: Bench = Bench {
 
 const fn plan(name: &'static str, arguments: &'static [&'static str]) -> Case {
     let peer = Some(Peer { script: "bench/peers/plan.py", packages: &[NUMPY] });
-    // As many as bench/src/plan.rs and bench/peers/plan.py make in a repetition.
+    // The number of plans per repetition in bench/src/plan.rs and bench/peers/plan.py.
     let unit = Unit::Milliseconds { per_repetition: 20.0 };
     Case { name, sides: Sides::Pair { arguments, peer }, unit, files: None, extra: None }
 }
@@ -134,7 +133,7 @@ const DATA: Bench = Bench {
     ],
 };
 
-/// Images of 64×64 pixels; those of ten classes are enough.
+/// Images of 64×64 pixels; ten classes are enough.
 const TINY: Files = Files { dataset: "tiny-imagenet-10", ..made(&["64", "64", "jpg"]) };
 const PHOTOS: Files = made(&["500", "375", "jpg"]);
 const CIFAR10: Files = Files { dataset: "cifar10", made: None };
@@ -199,7 +198,7 @@ const STEP: Bench = Bench {
                 wanted("lean", "PyTorch lean", Ratio::Memory(1.0)),
             ],
         },
-        // As many as bench/src/step.rs and bench/peers/step.py take in a repetition.
+        // The number of steps per repetition in bench/src/step.rs and bench/peers/step.py.
         unit: Unit::Milliseconds { per_repetition: 4.0 },
         files: Some(CIFAR10),
         extra: Some(ENGINE),
@@ -252,7 +251,7 @@ const FEATURES: Bench = Bench {
             sides: &[engine("cache", &["cache"]), engine("backbone alone", &["backbone"])],
             wanted: &[wanted("cache", "backbone alone", Ratio::Speed(0.9))],
         },
-        // As many as bench/src/features.rs makes in a repetition.
+        // The number of views per repetition in bench/src/features.rs.
         unit: Unit::Rate { name: "views/s", per_repetition: 640.0 },
         files: Some(CIFAR10),
         extra: Some(ENGINE),
@@ -301,7 +300,7 @@ const PROCESSES: Bench = Bench {
             ],
             wanted: &[wanted("2 processes, 1 thread", "1 process, 2 threads", Ratio::Time(1.15))],
         },
-        // As many as bench/src/processes.rs takes in a repetition.
+        // The number of steps per repetition in bench/src/processes.rs.
         unit: Unit::Milliseconds { per_repetition: 2.0 },
         files: Some(CIFAR10),
         extra: Some(ENGINE),

@@ -1,4 +1,4 @@
-//! Files that the sides of a bench read.
+//! The files that the sides of a bench read.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,8 +10,8 @@ use crate::cache::Installed;
 use crate::setup::venv;
 use crate::workspace;
 
-/// The folder of the dataset, if it is there; else one in the cache, made by the script when needed. `None` if
-/// there is neither.
+/// Returns the folder of the dataset if available, or one in the cache, which the script makes if necessary. `None` if there is
+/// neither.
 pub(crate) fn folder(files: &Files) -> Result<Option<PathBuf>> {
     let dataset = dataset(files);
     match &files.made {
@@ -20,7 +20,7 @@ pub(crate) fn folder(files: &Files) -> Result<Option<PathBuf>> {
     }
 }
 
-/// The folder of the dataset, if it is there.
+/// Returns the folder of the dataset, if available.
 pub(crate) fn dataset(files: &Files) -> Option<PathBuf> {
     let datasets = std::env::var_os("CALMIX_DATASETS").filter(|_| !files.dataset.is_empty())?;
     Some(Path::new(&datasets).join(files.dataset)).filter(|dataset| dataset.is_dir())

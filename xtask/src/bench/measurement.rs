@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 /// The unit of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Unit {
-    /// Milliseconds for one thing: lower is better.
+    /// Milliseconds per item: lower is better.
     Milliseconds {
-        /// How many things one repetition does, on both sides.
+        /// The number of items per repetition, on both sides.
         per_repetition: f64,
     },
-    /// Things done per second: higher is better.
+    /// Items per second: higher is better.
     Rate {
         name: &'static str,
-        /// How many things one repetition does, on both sides.
+        /// The number of items per repetition, on both sides.
         per_repetition: f64,
     },
 }
@@ -34,7 +34,7 @@ impl Unit {
     }
 }
 
-/// Both sides of a pair, in median seconds per repetition.
+/// The measurement of a pair, in median seconds per repetition of both sides.
 #[derive(Debug, Clone)]
 pub(crate) struct Measurement {
     pub(crate) bench: &'static str,
@@ -45,12 +45,12 @@ pub(crate) struct Measurement {
 }
 
 impl Measurement {
-    /// Above one when ours is better, whatever the unit: both do the same work.
+    /// Returns how much better calmix is: above one if it is better, whatever the unit. Both sides do the same work.
     fn ratio(&self) -> Option<f64> {
         self.theirs.map(|theirs| theirs / self.ours)
     }
 
-    /// One line; `theirs` and `ratio` are null if there is no peer.
+    /// Formats one line of JSON; `theirs` and `ratio` are null without a peer.
     pub(crate) fn json(&self) -> String {
         let value = |seconds| self.unit.value(seconds);
         json_line([
@@ -64,7 +64,7 @@ impl Measurement {
     }
 }
 
-/// The middle value, or the mean of the two middle ones; `None` of an empty list.
+/// Returns the median; `None` of an empty list.
 pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let upper = *values.get(values.len() / 2)?;
@@ -75,7 +75,7 @@ pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     Some(f64::midpoint(lower, upper))
 }
 
-/// A table of pairs, with a heading.
+/// Formats a table of pairs, with a heading.
 pub(crate) fn pairs_table(measurements: &[Measurement]) -> String {
     let heading = ["case", "unit", "ours", "theirs", "ratio"].map(str::to_owned).into();
     let rows = measurements.iter().map(|measured| {
@@ -91,7 +91,7 @@ pub(crate) fn pairs_table(measurements: &[Measurement]) -> String {
     table(heading, rows, 2)
 }
 
-/// Aligned columns: the first `left` of them to the left, the others to the right.
+/// Formats aligned columns: the first `left` to the left, the others to the right.
 pub(crate) fn table(heading: Vec<String>, rows: impl Iterator<Item = Vec<String>>, left: usize) -> String {
     let columns = heading.len();
     let rows: Vec<_> = std::iter::once(heading).chain(rows).collect();
@@ -106,18 +106,18 @@ pub(crate) fn table(heading: Vec<String>, rows: impl Iterator<Item = Vec<String>
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The cell of a value that there is not.
+/// Returns the cell of a missing value.
 pub(crate) fn absent() -> String {
     "-".to_owned()
 }
 
-/// An object of JSON on one line, with its fields in this order.
+/// Formats a JSON object in one line, with its fields in this order.
 pub(crate) fn json_line<const N: usize>(fields: [(&str, Value); N]) -> String {
     let fields = fields.map(|(name, value)| format!("\"{name}\":{value}"));
     format!("{{{}}}", fields.join(","))
 }
 
-/// A number to about four digits, with a power of ten where that is shorter.
+/// Formats a number with about four digits, with a power of ten if that is shorter.
 pub(crate) fn four_digits(value: f64) -> String {
     match value.abs() {
         size if size != 0.0 && !(1e-3..1e4).contains(&size) => format!("{value:.3e}"),

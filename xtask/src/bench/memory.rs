@@ -1,22 +1,21 @@
-//! The memory that a process takes, as the kernel counts it: on Linux, nothing elsewhere.
+//! The memory of a process according to the kernel; available on Linux only.
 
 use std::fs;
 
-/// Resident bytes of a process that are its own: not those of files, such as the code of libraries, of which more
-/// is there the more of it has been run.
+/// Returns the resident bytes of a process without those of files, such as the code of libraries, which grow as more code runs.
 pub(crate) fn resident(process: u32) -> Option<u64> {
     field(&status(process)?, "RssAnon:")
 }
 
-/// The most that [`resident`] was since [`reset_peak`], or a little less: the kernel keeps the peak of all that is
-/// resident, from which what now belongs to files is taken off.
+/// Returns the maximum of [`resident`] since [`reset_peak`], or slightly less: it is the kernel's peak of all resident memory
+/// minus the current memory of files.
 pub(crate) fn peak(process: u32) -> Option<u64> {
     let status = status(process)?;
     let shared = field(&status, "RssFile:")? + field(&status, "RssShmem:")?;
     Some(field(&status, "VmHWM:")?.saturating_sub(shared))
 }
 
-/// Lets the peak of one of our own processes begin anew from what it has now.
+/// Resets the peak of a child process to its current memory.
 pub(crate) fn reset_peak(process: u32) -> Option<()> {
     // proc(5): 5 resets the peak resident set size.
     fs::write(format!("/proc/{process}/clear_refs"), "5").ok()

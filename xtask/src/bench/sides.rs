@@ -1,4 +1,4 @@
-//! Many sides of one case: the measurements of each, and the ratios between them.
+//! The sides of one case: their measurements, and the ratios between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,7 +10,7 @@ use super::catalogue::{Case, Ratio, Wanted};
 use super::measurement::{Unit, absent, four_digits, json_line, median, table};
 use crate::bench::worker::Turns;
 
-/// Everything that was measured of a case.
+/// All measurements of a case.
 #[derive(Debug)]
 pub(crate) struct Comparison {
     bench: &'static str,
@@ -23,22 +23,22 @@ pub(crate) struct Comparison {
 #[derive(Debug)]
 struct Side {
     name: &'static str,
-    /// Of a repetition, the median.
+    /// The median time of a repetition.
     seconds: f64,
     peak: Option<u64>,
-    /// Medians of its other metrics.
+    /// The medians of its other metrics.
     metrics: BTreeMap<String, f64>,
 }
 
-/// A measured ratio beside the wanted one.
+/// A measured ratio with its limit.
 #[derive(Debug)]
 struct Found {
     side: &'static str,
     against: &'static str,
     wanted: Ratio,
-    /// `None` if the system does not provide it.
+    /// The ratio; `None` if the system does not provide the measurement.
     ratio: Option<f64>,
-    /// The lowest and the highest ratio of the two in any one round.
+    /// The lowest and the highest ratio in a single round.
     rounds: Option<[f64; 2]>,
 }
 
@@ -85,7 +85,7 @@ impl Comparison {
         Ok(Self { bench, case: case.name, unit: case.unit, sides, found })
     }
 
-    /// One line.
+    /// Formats one line of JSON.
     pub(crate) fn json(&self) -> String {
         let sides = self.sides.iter().map(|side| {
             json!({
@@ -111,7 +111,7 @@ impl Comparison {
 }
 
 impl Found {
-    /// What is compared, the limit of the ratio, and whether it is a minimum.
+    /// Returns the name of the measure, the limit of the ratio, and whether it is a minimum.
     fn goal(&self) -> (&'static str, f64, bool) {
         match self.wanted {
             Ratio::Speed(min) => ("speed", min, true),
@@ -139,7 +139,7 @@ impl Found {
 }
 
 impl fmt::Display for Comparison {
-    /// A table of the sides and one of the ratios.
+    /// Formats a table of the sides and one of the ratios.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: BTreeSet<&String> = self.sides.iter().flat_map(|side| side.metrics.keys()).collect();
         let sides = self.sides.iter().map(|side| {

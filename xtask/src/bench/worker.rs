@@ -4,14 +4,14 @@
 //!
 //! One line at a time, text. A worker reads its case from its arguments and prepares it.
 //!
-//! | we write | the worker does | the worker writes |
+//! | xtask writes | the worker does | the worker writes |
 //! |---|---|---|
 //! | | prepares the case | `ready` |
 //! | `run` | one repetition | the seconds it took, as a decimal number; then metrics of it, as `name=number` |
 //! | `quit`, or end of input | ends with success | |
 //!
-//! The worker takes the time itself, so the pipe is not measured. What it writes to standard error is shown
-//! when it fails. `bench/src/worker.rs` and `bench/peers/worker.py` are the other end.
+//! The worker takes the time itself, so the pipe is not measured. Its standard error is shown if it fails. `bench/src/worker.rs`
+//! and `bench/peers/worker.py` are the other end.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -24,14 +24,14 @@ use super::memory;
 
 /// One side of a comparison, ready to repeat its case.
 pub(crate) struct Worker {
-    /// The side, and the command.
+    /// The names of the side and of the command.
     name: String,
     child: Child,
     requests: ChildStdin,
     answers: BufReader<ChildStdout>,
     /// Read continuously, because a full pipe would block the worker.
     stderr_text: Option<JoinHandle<String>>,
-    /// Bytes of its own before its first repetition.
+    /// The process's own memory in bytes before its first repetition.
     initial_memory: Option<u64>,
 }
 
@@ -67,7 +67,7 @@ impl Worker {
         let mut stderr = child.stderr.take().with_context(no_pipe)?;
         let stderr_text = thread::spawn(move || {
             let mut bytes = Vec::new();
-            // After an error, only what was read before can be shown.
+            // After an error, keep what was read before.
             let _ = stderr.read_to_end(&mut bytes);
             String::from_utf8_lossy(&bytes).trim().to_owned()
         });
@@ -84,14 +84,14 @@ impl Worker {
     }
 
     pub(crate) fn repetition(&mut self) -> Result<Repetition> {
-        // If the worker has died, reading its answer gives the reason.
+        // If the worker has died, reading its response gives the reason.
         let _ = writeln!(self.requests, "run");
         let answer = self.answer()?;
         Repetition::read(&answer)
             .ok_or_else(|| self.failure(&format!("printed `{answer}` instead of the seconds it took")))
     }
 
-    /// Its peak memory beyond what it had when it was ready; `None` if the system does not provide it.
+    /// Returns its peak memory minus that when it was ready; `None` if the system does not provide it.
     pub(crate) fn peak(&self) -> Option<u64> {
         Some(memory::peak(self.child.id())?.saturating_sub(self.initial_memory?))
     }
@@ -107,7 +107,7 @@ impl Worker {
 
     /// Ends the worker and returns an error with its standard error output.
     fn failure(&mut self, what: &str) -> anyhow::Error {
-        // It may have ended by itself; then there is nothing to kill.
+        // The process may already have ended.
         let _ = self.child.kill();
         let status = self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
         let stderr_text = self.stderr_text.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
@@ -130,16 +130,16 @@ impl Drop for Worker {
 /// The measurements of one side.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Turns {
-    /// Of each repetition.
+    /// The time of each repetition.
     pub(crate) seconds: Vec<f64>,
     /// Its other metrics per repetition, by name.
     pub(crate) metrics: BTreeMap<String, Vec<f64>>,
-    /// The most memory it had beyond what it had before its first repetition, if the system provides it.
+    /// The peak memory minus that before the first repetition, if the system provides it.
     pub(crate) peak: Option<u64>,
 }
 
-/// `repeat` repetitions of each side, after one that warms up and is not counted. Every round begins with another
-/// side, so that none is always the first, and no side runs while another does.
+/// Runs `repeat` repetitions of each side, after a warm-up that is not counted. Every round starts with another side, so that
+/// none is always first, and only one side runs at a time.
 pub(crate) fn take_turns(sides: &mut [Worker], repeat: usize) -> Result<Vec<Turns>> {
     for side in &mut *sides {
         side.repetition()?;

@@ -1,8 +1,8 @@
 //! The database of security advisories (RustSec) that `deny` compares dependencies with.
 //!
-//! The check never downloads anything: its result depends on the commit and the database alone. `cargo deny fetch db`
-//! downloads the database. Without it, the comparison is skipped with a message; in CI, where no user reads that message,
-//! it is an error.
+//! The check never downloads anything: its result depends on the commit and the database alone. `cargo deny fetch db` downloads
+//! the database. Without it, the comparison is skipped with a message; in CI, where the message would be overlooked, it is an
+//! error.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,11 +12,10 @@ use anyhow::{Context, Result, ensure};
 
 use crate::workspace;
 
-/// Names a folder that contains `advisory-db-…`, a clone as cargo-deny keeps it.
+/// The variable with a folder that contains `advisory-db-…`, a clone in cargo-deny's layout.
 const VARIABLE: &str = "CALMIX_ADVISORIES";
 
-/// The folder with the database: the one that the user names, or cargo-deny's own. `None` if there is none and this is
-/// not CI.
+/// Returns the folder with the database: the user's, or cargo-deny's own. `None` if there is none, except in CI.
 pub(super) fn folder() -> Result<Option<PathBuf>> {
     folder_by(|name| std::env::var_os(name).filter(|value| !value.is_empty()), std::env::home_dir())
 }
@@ -29,7 +28,7 @@ fn folder_by(variable: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>)
     }
     let home = variable("CARGO_HOME").map(PathBuf::from).or_else(|| Some(home?.join(".cargo")));
     let found = home.map(|home| home.join("advisory-dbs")).filter(|folder| has_database(folder));
-    // Build services set it to `true` or `1`.
+    // Build services set `CI` to `true` or `1`.
     let is_ci = variable("CI").is_some_and(|value| value != "false" && value != "0");
     ensure!(
         found.is_some() || !is_ci,
@@ -44,7 +43,7 @@ fn has_database(folder: &Path) -> bool {
     names.map(|entry| entry.file_name()).any(|name| name.to_string_lossy().starts_with("advisory-db-"))
 }
 
-/// Writes a copy of `deny.toml` with the folder: cargo-deny reads it from nowhere else.
+/// Writes a copy of `deny.toml` with the folder, which cargo-deny accepts in no other way.
 pub(super) fn config(folder: &Path) -> Result<PathBuf> {
     let root = workspace::root();
     let text = fs::read_to_string(root.join("deny.toml")).context("cannot read deny.toml")?;

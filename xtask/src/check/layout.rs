@@ -1,6 +1,6 @@
 //! The rules about files and dependencies that neither cargo-deny nor clippy can check.
 //!
-//! Each rule is a function from plain data to a list of sentences, one for each breach.
+//! Each rule is a function from plain data to a list of sentences, one for each violation.
 
 mod cycles;
 mod files;
@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 
 use crate::workspace;
 
-/// Checks every rule and names every breach.
+/// Checks all rules, and names every violation.
 pub(crate) fn check() -> Result<()> {
     let root = workspace::root();
     let files = files::read(&root)?;

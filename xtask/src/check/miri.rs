@@ -1,4 +1,4 @@
-//! Runs unit tests under Miri, which finds undefined behaviour in `unsafe` code, ours and that of dependencies. It needs a
+//! Running unit tests under Miri, which finds undefined behaviour in `unsafe` code, including that of dependencies. Needs a
 //! nightly toolchain with the component `miri`.
 
 use std::process::{Command, Stdio};
@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 use super::step::Action;
 use crate::workspace;
 
-/// Pure computation: Miri interprets neither libtorch nor most calls of the system.
+/// Packages of pure computation: Miri supports neither libtorch nor most system calls.
 const PACKAGES: [&str; 2] = ["--package=calmix-core", "--package=calmix-head"];
 
-/// Tests that take minutes each under Miri, mostly of distributions, and one that asks for more memory than there is.
+/// Tests that take minutes each under Miri, mostly of distributions, and one that allocates more memory than there is.
 const SKIPPED: [&str; 12] = [
     "cosine::tests::a_similarity",
     "cosine::tests::similarities",
@@ -25,7 +25,7 @@ const SKIPPED: [&str; 12] = [
     "softmax::tests::exp_of_negative",
 ];
 
-/// The step, or why it is skipped.
+/// Returns the step, or the reason why it is skipped.
 pub(crate) fn action() -> Action {
     if !is_installed() {
         return Action::Skip {
@@ -33,13 +33,13 @@ pub(crate) fn action() -> Action {
         };
     }
     let mut command = nightly_cargo();
-    // Miri interprets no assembler, which libm takes its square roots from otherwise.
+    // Miri does not support inline assembly, which libm would use for square roots.
     command.args(["miri", "test", "--locked", "--lib", "--features", "libm/force-soft-floats"]);
     command.args(PACKAGES).arg("--");
     for test in SKIPPED {
         command.args(["--skip", test]);
     }
-    // Tests read the name of the working directory, and expect the logarithms of the system without Miri's noise.
+    // Tests read the working directory, and expect exact logarithms, to which Miri would add noise.
     command.env("MIRIFLAGS", "-Zmiri-disable-isolation -Zmiri-deterministic-floats");
     Action::Command(command)
 }
@@ -50,7 +50,8 @@ fn is_installed() -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// The cargo of the nightly toolchain. The one that runs xtask is the program itself, which takes no `+nightly`.
+/// Returns the cargo of the nightly toolchain. The `cargo` that runs xtask is the binary itself, which does not accept
+/// `+nightly`.
 fn nightly_cargo() -> Command {
     let mut command = Command::new("rustup");
     command.args(["run", "nightly", "cargo"]).current_dir(workspace::root());

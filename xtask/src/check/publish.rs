@@ -1,7 +1,7 @@
-//! Checks that the crates that do not need libtorch can be published: each is packaged, and compiled from its package.
+//! The check that the crates without libtorch can be published: each is packaged, and compiled from its package.
 //!
-//! This finds errors that only appear outside the workspace: a file that is included from another folder, a feature that
-//! another crate turns on, metadata that crates.io requires. Nothing is uploaded, and no account is needed.
+//! It finds errors that only occur outside of the workspace: a file that is included from another folder, a feature that another
+//! crate enables, metadata that crates.io requires. Nothing is uploaded, and no account is needed.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -10,10 +10,10 @@ use anyhow::{Context, Result, ensure};
 
 use crate::workspace;
 
-/// Packages and compiles the crates in one command: they depend on each other, and crates.io does not have them yet.
+/// Packages and compiles the crates in one command, because they depend on each other and are not on crates.io yet.
 pub(crate) fn check() -> Result<()> {
     let target = workspace::root().join("target/publish");
-    forget_earlier_packages(&target)?;
+    remove_earlier_packages(&target)?;
     let mut command = workspace::cargo();
     command.args(["publish", "--dry-run", "--locked"]).env("CARGO_TARGET_DIR", &target);
     for name in workspace::WITHOUT_LIBTORCH {
@@ -24,9 +24,9 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Deletes what an earlier check left behind. Cargo takes a package of the same version for unchanged: it would compile the
+/// Deletes the packages of an earlier check. Cargo assumes that a package of the same version is unchanged, and would compile the
 /// sources of that check again.
-fn forget_earlier_packages(target: &Path) -> Result<()> {
+fn remove_earlier_packages(target: &Path) -> Result<()> {
     if target.exists() {
         fs::remove_dir_all(target).with_context(|| format!("cannot remove {}", target.display()))?;
     }
@@ -45,7 +45,7 @@ fn forget_earlier_packages(target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The entries of a folder whose names begin like this.
+/// Returns the entries of a folder whose names have this prefix.
 fn entries(folder: &Path, beginning: &str) -> Vec<PathBuf> {
     let all = fs::read_dir(folder).into_iter().flatten().flatten();
     all.filter(|entry| entry.file_name().to_string_lossy().starts_with(beginning))

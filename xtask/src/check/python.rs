@@ -1,4 +1,4 @@
-//! Tests the Python package: builds its native part, the command and a program that draws measures, puts the package together
+//! The tests of the Python package: builds its native part, the command and a program that draws measures, assembles the package
 //! in the target folder, and runs pytest in an environment of the cache.
 
 use std::fs;
@@ -12,11 +12,11 @@ use super::step::TESTED;
 use crate::setup::{ONNXRUNTIME, TORCHMETRICS, venv};
 use crate::workspace;
 
-/// The packages that the tests use: the peers of the estimator and of the measures, and what runs exported models.
+/// The packages that the tests use: the peers of the estimator and of the measures, and runtimes of exported models.
 pub(crate) const TESTS: &[&str] =
     &[venv::NUMPY, "scikit-learn==1.9.1", "pandas==3.1.1", "pytest==9.2.0", ONNXRUNTIME];
 
-/// netcal, and what its metrics import; the packages that its other modules need are large.
+/// netcal with the dependencies of its metrics; those of its other modules are large.
 const NETCAL: &[&str] = &[
     "netcal==1.4.0",
     "matplotlib==3.10.8",
@@ -30,7 +30,7 @@ const NETCAL: &[&str] = &[
     "tqdm==4.70.1",
 ];
 
-/// The program that draws predictions and measures them, which a test compares with.
+/// The program that draws and measures predictions, for comparison in a test.
 const DRAWN_MEASURES: &str = "drawn_measures";
 
 /// Builds the package and runs its tests and the examples in its documentation.
@@ -44,7 +44,7 @@ pub(crate) fn check() -> Result<()> {
     run(command)
 }
 
-/// Builds the package, and compares its measures with torchmetrics, netcal and scikit-learn, and its planner with the engine.
+/// Builds the package and compares its measures with torchmetrics, netcal and scikit-learn, and its planner with the engine.
 pub(crate) fn check_peers() -> Result<()> {
     let package = package(&build()?)?;
     let planner_case = planner_case()?;
@@ -56,17 +56,17 @@ pub(crate) fn check_peers() -> Result<()> {
     run(command)
 }
 
-/// Builds what the tests run, and returns the folder of the executables.
+/// Builds what the tests run; returns the folder of the executables.
 pub(super) fn build() -> Result<PathBuf> {
     let mut command = workspace::cargo();
-    // With the features of the tests, so that it finds what they have compiled.
+    // Use the features of the tests, so that their compiled crates are reused.
     command.args(["build", "--locked"]).args(TESTED).args(["--lib", "--bins", "--example", DRAWN_MEASURES]);
     let status = command.status().context("cannot start cargo")?;
     ensure!(status.success(), "the native part of the package does not build");
     Ok(target_folder()?.join("debug"))
 }
 
-/// Has a test of the engine write ten of its steps into a folder.
+/// Runs a test of the engine that writes ten of its steps into a folder.
 fn planner_case() -> Result<PathBuf> {
     let folder = target_folder()?.join("python/planner-case");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
@@ -81,7 +81,7 @@ fn planner_case() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// pytest in the folder of the package, with folders in which Python looks for packages.
+/// Returns pytest in the folder of the package, with these folders on Python's path.
 fn pytest(folders: &[&Path]) -> Result<Command> {
     let mut command = Command::new(venv::python(TESTS)?);
     command.current_dir(workspace::root().join("bindings/python"));
@@ -96,7 +96,7 @@ fn run(mut command: Command) -> Result<()> {
     Ok(())
 }
 
-/// A folder for `PYTHONPATH` with the sources of the package and its native part.
+/// Creates a folder for `PYTHONPATH` with the sources of the package and its native part.
 pub(super) fn package(built: &Path) -> Result<PathBuf> {
     let folder = target_folder()?.join("python");
     let package = folder.join("calmix");
@@ -117,12 +117,12 @@ pub(super) fn package(built: &Path) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// The folder of PyTorch's package, whose tensors calmix takes.
+/// Returns the folder of PyTorch's package, whose tensors calmix accepts.
 fn torch() -> Result<PathBuf> {
     venv::site_packages(&venv::python(venv::PYTORCH)?)
 }
 
-/// The folder that cargo builds into.
+/// Returns cargo's target folder.
 pub(crate) fn target_folder() -> Result<PathBuf> {
     let metadata = workspace::metadata()?;
     let folder = metadata.get("target_directory").and_then(Value::as_str);

@@ -1,5 +1,5 @@
-//! Runs every command and every piece of code of the documentation as it stands there, each scene in a folder of its own.
-//! `$CALMIX_SNIPPETS` chooses documents by a part of their path.
+//! Running every command and every code block of the documentation as it is written, each scene in its own folder.
+//! `$CALMIX_SNIPPETS` selects documents by a part of their path.
 
 mod block;
 mod environment;
@@ -27,15 +27,15 @@ use summary::Summary;
 /// Documents that do not stand directly in `docs`.
 const DOCUMENTS: &[&str] = &["README.md", "CONTRIBUTING.md", "bindings/python/README.md"];
 
-/// The folder of modules whose docstrings have examples; pytest runs those that are not marked `+SKIP`.
+/// The folder of the modules whose docstrings have examples; pytest runs those without `+SKIP`.
 const MODULES: &str = "bindings/python/python/calmix";
 
-/// Runs what takes minutes.
+/// Runs the snippets that take minutes at most.
 pub(crate) fn check() -> Result<()> {
     run(Tier::Usual)
 }
 
-/// Runs the snippets that are marked `nightly` too.
+/// Also runs the snippets that are marked `nightly`.
 pub(crate) fn check_nightly() -> Result<()> {
     run(Tier::Nightly)
 }
@@ -71,7 +71,7 @@ fn run(tier: Tier) -> Result<()> {
     Ok(())
 }
 
-/// What is planned for a document.
+/// The plan of a document.
 #[derive(Default)]
 struct Planned {
     jobs: Vec<Job>,
@@ -97,7 +97,7 @@ fn plan(document: &str, tier: Tier, is_doctest: bool, summary: &mut Summary) -> 
         summary.add(document, &plan);
         let is_output = plan.work.as_ref().is_some_and(|work| work["kind"] == "output");
         let before = std::mem::replace(&mut has_output, plan.work.is_some());
-        // The output of a block that was left out.
+        // Also skip the output of a block that was left out.
         let Some(work) = plan.work.filter(|_| before || !is_output) else { continue };
         let Some(scene) = current else {
             planned.refused.push(format!("{place}: add the document to xtask/src/check/snippets/scenes.rs"));
@@ -111,7 +111,7 @@ fn plan(document: &str, tier: Tier, is_doctest: bool, summary: &mut Summary) -> 
     Ok(planned)
 }
 
-/// The documents that are read, as paths below the root.
+/// Returns the documents to read, as paths below the root.
 fn documents() -> Result<Vec<String>> {
     let root = workspace::root();
     let mut found: Vec<String> = DOCUMENTS.iter().map(|path| (*path).to_owned()).collect();
@@ -137,7 +137,7 @@ fn read(document: &str) -> Result<String> {
     fs::read_to_string(workspace::root().join(document)).with_context(|| format!("cannot read {document}"))
 }
 
-/// Whether a document is a module of Python, of which only docstrings count.
+/// Returns whether a document is a Python module, of which only docstrings are read.
 fn is_module(document: &str) -> bool {
     document.starts_with(MODULES)
 }
@@ -150,7 +150,7 @@ fn blocks(document: &str) -> Result<Vec<Block>> {
     block::blocks(&text).map_err(|problem| anyhow!("{document}: {problem}"))
 }
 
-/// The documents that a crate includes in its documentation, so that the step `doctests` runs their Rust.
+/// Returns the documents that a crate includes in its documentation, so that the step `doctests` runs their Rust.
 fn doctests() -> Result<Vec<String>> {
     let crates = workspace::root().join("crates");
     let mut found = Vec::new();

@@ -17,17 +17,17 @@ pub(crate) struct Step {
     pub(crate) what: &'static str,
     /// The first tier that runs it.
     pub(crate) tier: Tier,
-    /// The action in a tier; an error if a tool is missing.
+    /// Returns the action in a tier; fails if a tool is missing.
     pub(crate) action: fn(Tier) -> Result<Action>,
 }
 
-/// What a step runs.
+/// The action of a step.
 pub(crate) enum Action {
-    /// A command that succeeds.
+    /// A command that must succeed.
     Command(Command),
-    /// A function of xtask, and the file that has it.
+    /// A function of xtask, with its file.
     Function { file: &'static str, run: fn() -> Result<()> },
-    /// Nothing, since something is missing that no `setup` installs. It counts as a skipped test.
+    /// Nothing, because something is missing that `setup` does not install. Counts as a skipped test.
     Skip { reason: &'static str },
 }
 
@@ -88,7 +88,7 @@ pub(crate) const STEPS: &[Step] = &[
         action: |_| {
             libtorch::require()?;
             let flags = ["doc", "--workspace", "--no-deps"];
-            // With clippy's features, so that it finds what clippy has compiled.
+            // Use clippy's features, so that its compiled crates are reused.
             let mut command = linting(&flags, &["--document-private-items"]);
             command.env("RUSTDOCFLAGS", "-Dwarnings");
             Ok(Action::Command(command))
@@ -187,7 +187,7 @@ pub(crate) const STEPS: &[Step] = &[
         action: |_| {
             let mut command = workspace::cargo();
             command.args(["test", "--locked", "--package=calmix-data", "--lib", "--", "interleavings"]);
-            // Beside what is compiled without the flag, which would be compiled again otherwise.
+            // Use another target folder, because the flag would cause everything to be compiled again.
             command.env("RUSTFLAGS", "--cfg=shuttle");
             command.env("CARGO_TARGET_DIR", workspace::root().join("target/shuttle"));
             Ok(Action::Command(command))
@@ -212,7 +212,7 @@ pub(super) const TESTED: &[&str] = &[
     "calmix/https,calmix-torch/https,calmix-torch/cloud",
 ];
 
-/// The features that are off by default or by `--no-default-features`, except the allocator; the headers of NCCL come with
+/// The features that are off by default or by `--no-default-features`, except for the allocator. NCCL's headers come with
 /// PyTorch's package, on Linux only.
 const OPTIONAL_FEATURES: &str = if cfg!(target_os = "linux") {
     "calmix-bench/engine,calmix-data/turbo,calmix/man,calmix-torch/cloud,calmix-torch/https,calmix-torch/raster,calmix-torch/nccl"
@@ -220,7 +220,7 @@ const OPTIONAL_FEATURES: &str = if cfg!(target_os = "linux") {
     "calmix-bench/engine,calmix-data/turbo,calmix/man,calmix-torch/cloud,calmix-torch/https,calmix-torch/raster"
 };
 
-/// Commands that compile, for the steps `clippy` and `tests`, what does not need libtorch; the rest fails silently.
+/// Returns commands that compile, for the steps `clippy` and `tests`, the crates without libtorch; the others fail silently.
 pub(super) fn warming() -> [Command; 2] {
     let lints = linting(&["clippy", "--workspace", "--all-targets", "--keep-going", "--quiet"], &[]);
     let mut tests = workspace::cargo();
@@ -231,10 +231,10 @@ pub(super) fn warming() -> [Command; 2] {
     })
 }
 
-/// A command of cargo that compiles without linking, with every optional feature but the allocator.
+/// Returns a cargo command that compiles without linking, with every optional feature except the allocator.
 fn linting(before: &[&str], after: &[&str]) -> Command {
     let mut command = workspace::cargo();
-    // Nothing is linked, so libjpeg-turbo, which its crate would compile with cmake, is not needed.
+    // Nothing is linked, so libjpeg-turbo need not be compiled with cmake.
     command.env("TURBOJPEG_SOURCE", "explicit").env("TURBOJPEG_DYNAMIC", "1");
     command.env("TURBOJPEG_LIB_DIR", workspace::root());
     command.args(before).args(["--locked", "--no-default-features", "--features", OPTIONAL_FEATURES]);
@@ -242,11 +242,11 @@ fn linting(before: &[&str], after: &[&str]) -> Command {
     command
 }
 
-/// A run of tests with a profile of `.config/nextest.toml`.
+/// Returns a run of tests with a profile of `.config/nextest.toml`.
 fn nextest(profile: &str, packages: impl IntoIterator<Item: AsRef<OsStr>>) -> Result<Command> {
     let mut command = CARGO_NEXTEST.command()?;
     command.args(["nextest", "run", "--profile", profile, "--locked"]).args(packages);
-    // Tests run beside each other, and threads of libtorch wait for each other by spinning.
+    // Tests run in parallel, and libtorch's threads spin while they wait for each other.
     command.env("OMP_NUM_THREADS", "1");
     Ok(command)
 }
@@ -257,7 +257,7 @@ fn cargo(arguments: &[&str]) -> Action {
     Action::Command(command)
 }
 
-/// The command in a form that can be pasted into a shell.
+/// Formats the command so that it can be pasted into a shell.
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let command = match self {
@@ -271,7 +271,7 @@ impl fmt::Display for Action {
             }
         }
         let program = std::path::Path::new(command.get_program());
-        // The path of cargo is long and not informative.
+        // Shorten the path of cargo, which is long.
         match program.file_stem() {
             Some(stem) if stem == "cargo" => f.write_str("cargo")?,
             _ => write!(f, "{}", program.display())?,

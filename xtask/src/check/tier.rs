@@ -1,4 +1,4 @@
-//! How much of the checks runs, and which tests could not run on this machine.
+//! The tiers of checks, and the tests that could not run on this machine.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -9,12 +9,12 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// A tier of the checks. Each runs the steps of the one before it, and more.
+/// A tier of the checks. Each runs the steps of the previous one, and more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tier {
-    /// Before a commit: some minutes. Tests that link libtorch are left out.
+    /// Before a commit, in some minutes. Tests that link libtorch are left out.
     Quick,
-    /// For every push: each pair of choices is tested, but not each combination.
+    /// For every push: all pairs of options are tested, but not all combinations.
     Usual,
     /// Every night: all combinations, and long series of kills and stops.
     Nightly,
@@ -31,21 +31,20 @@ impl Tier {
     }
 }
 
-/// The tests that one `check` skips.
+/// The list of tests that a `check` skips.
 pub(crate) struct SkippedTests {
     file: PathBuf,
 }
 
 impl SkippedTests {
-    /// Starts with an empty list.
     pub(crate) fn new() -> Result<Self> {
-        // In the target folder, wherever that is.
+        // The file is in the target folder, wherever that is.
         let file = env::current_exe()?.with_file_name("skipped-tests.txt");
         fs::write(&file, "").with_context(|| format!("cannot write {}", file.display()))?;
         Ok(Self { file })
     }
 
-    /// Passes the path of the list to the tests of a command.
+    /// Passes the path of the list to the tests that a command runs.
     pub(crate) fn listen(&self, command: &mut Command) {
         command.env("CALMIX_SKIPPED", &self.file);
     }
@@ -75,7 +74,7 @@ impl SkippedTests {
     }
 }
 
-/// Counts each test once, even if it lacks several things.
+/// Summarises the list. A test counts once, even if it lacks several things.
 fn summary(written: &str) -> Option<String> {
     let lines: BTreeSet<&str> = written.lines().collect();
     let tests: BTreeSet<&str> = lines.iter().filter_map(|line| line.split(": ").next()).collect();

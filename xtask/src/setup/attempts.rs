@@ -1,4 +1,4 @@
-//! Safeguards for installing over a network: enough disk space, one process at a time, and repeated attempts.
+//! Safeguards for installing over a network: enough disk space, one process at a time, and retries.
 
 use std::fs::{self, File, TryLockError};
 use std::path::Path;
@@ -9,11 +9,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::cache;
 
-/// Pauses before further attempts: a busy registry recovers within seconds.
+/// The pauses before retries: a busy registry recovers within seconds.
 const PAUSES: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(15)];
 
-/// A lock that makes other setups of the same cache wait: two processes that install into one folder would each remove
-/// what the other has begun.
+/// Locks the cache, so that other setups wait: two processes that install into one folder would each remove the other's files.
 pub(crate) fn lock() -> Result<File> {
     lock_in(&cache::folder()?)
 }
@@ -38,7 +37,7 @@ fn lock_in(folder: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Fails before anything is downloaded if there is too little disk space.
+/// Fails before any download if there is too little disk space.
 pub(crate) fn require_space(bytes: u64, what: &str) -> Result<()> {
     let folder = cache::folder()?;
     match free(&folder) {
@@ -57,7 +56,7 @@ fn free(folder: &Path) -> Option<u64> {
     Some(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-/// Tries again after a pause, with a message.
+/// Runs `act`, and retries after pauses, with a message.
 pub(crate) fn attempt<T>(what: &str, act: impl FnMut() -> Result<T>) -> Result<T> {
     attempt_after(&PAUSES, what, act)
 }

@@ -1,4 +1,4 @@
-//! libtorch: the one inside PyTorch's Python package, in an environment in the cache.
+//! libtorch, from PyTorch's Python package, in an environment in the cache.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,10 +13,10 @@ use crate::cache::Installed;
 use crate::human_time::human_time;
 use crate::workspace;
 
-/// Disk space of PyTorch's package and its dependencies.
+/// The disk space that PyTorch's package and its dependencies need.
 const BYTES: u64 = 8 << 30;
 
-/// Installs libtorch and writes its path for cargo, unless the user has named one.
+/// Installs libtorch and writes its path for cargo, unless the user names a libtorch.
 pub(super) fn install() -> Result<()> {
     let file = workspace::root().join(".cargo/libtorch.toml");
     let written = fs::read_to_string(&file).unwrap_or_default();
@@ -47,8 +47,8 @@ pub(super) fn install() -> Result<()> {
     Ok(())
 }
 
-/// Headers of CUDA that PyTorch's package does not bring, for the feature `nccl` of calmix-dist, which looks for them in
-/// this folder of the environment (`build/nccl.rs`).
+/// Adds the CUDA headers that PyTorch's package lacks, for the feature `nccl` of calmix-dist, which looks for them in this folder
+/// of the environment (`build/nccl.rs`).
 ///
 /// They are not packages of the environment, because its folder is named after its packages and would be created again.
 fn add_headers(python: &Path) -> Result<()> {
@@ -63,7 +63,7 @@ fn add_headers(python: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Fails if torch-sys would find no libtorch; its own error does not mention `setup`.
+/// Fails if torch-sys would not find libtorch; its own error does not mention `setup`.
 pub(crate) fn require() -> Result<()> {
     // Cargo sets LIBTORCH from the file that `install` wrote.
     let named = ["LIBTORCH", "LIBTORCH_USE_PYTORCH"].iter().any(|name| std::env::var_os(name).is_some());
@@ -74,9 +74,9 @@ pub(crate) fn require() -> Result<()> {
     Ok(())
 }
 
-/// The variable by which the user names a libtorch.
+/// Returns the variable by which the user names a libtorch.
 ///
-/// Cargo passes on what an earlier setup wrote as if it were in the environment; that does not count.
+/// Cargo passes on the path that an earlier setup wrote as if it were in the environment; that does not count.
 fn named_by_user<V: AsRef<OsStr>>(written: &str, value: impl Fn(&str) -> Option<V>) -> Option<&'static str> {
     if value("LIBTORCH_USE_PYTORCH").is_some() {
         return Some("LIBTORCH_USE_PYTORCH");
@@ -86,7 +86,7 @@ fn named_by_user<V: AsRef<OsStr>>(written: &str, value: impl Fn(&str) -> Option<
     (!ours).then_some("LIBTORCH")
 }
 
-/// The folder of the package torch, found without importing it, which would take seconds.
+/// Returns the folder of the package torch, without importing it, which would take seconds.
 pub(crate) fn package(python: &Path) -> Result<PathBuf> {
     let ask = "import importlib.util; print(importlib.util.find_spec('torch').origin)";
     let output = Command::new(python).args(["-c", ask]).output();
@@ -105,7 +105,7 @@ fn text(folder: &Path) -> Result<String> {
     ))
 }
 
-/// A line of TOML, whose strings are written like those of JSON.
+/// Formats a line of TOML; its strings are written like those of JSON.
 fn entry(folder: &Path) -> Result<String> {
     let folder = folder.to_str().context("the name of libtorch's folder is not UTF-8")?;
     Ok(format!("LIBTORCH = {}", serde_json::to_string(folder)?))

@@ -1,4 +1,4 @@
-//! The libraries of ONNX Runtime in the cache, where `calmix` looks for one in a clone.
+//! The libraries of ONNX Runtime in the cache, where `calmix` finds them in a clone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use anyhow::{Context, Result};
 use super::{ONNX, ONNXRUNTIME, venv};
 use crate::cache::Installed;
 
-/// The last version for Python 3.10 and for Macs with Intel processors. The tests of calmix-ort run it too.
+/// The last version for Python 3.10 and for Macs with Intel processors. The tests of calmix-ort also run it.
 const OLDER: &str = "onnxruntime==1.23.2";
 
-/// Copies the library of the environment for exported models, and fetches the older one.
+/// Copies the library from the environment for exported models, and downloads the older one.
 pub(super) fn install() -> Result<()> {
     let python = venv::python(ONNX)?;
     let packages = venv::site_packages(&python)?;
@@ -29,17 +29,17 @@ pub(super) fn install() -> Result<()> {
     Ok(())
 }
 
-/// The library that commands in a clone run.
+/// Returns the library that commands in a clone use.
 pub(crate) fn library() -> Result<PathBuf> {
     library_in(&installed(ONNXRUNTIME)?.folder)
 }
 
-/// `onnxruntime/1.31.1`.
+/// Returns the installation in `onnxruntime/1.31.1`.
 fn installed(package: &str) -> Result<Installed> {
     Installed::named(&package.replace("==", "/"))
 }
 
-/// Copies the library of a folder of Python packages. It appears whole, because calmix loads what has its name.
+/// Copies the library from a folder of Python packages. It appears atomically, because calmix loads any file with its name.
 fn take_library(packages: &Path, folder: &Path) -> Result<()> {
     let library = library_in(&packages.join("onnxruntime").join("capi"))?;
     let name = library.file_name().context("a library without a name")?;
@@ -48,7 +48,7 @@ fn take_library(packages: &Path, folder: &Path) -> Result<()> {
     fs::rename(&partial, folder.join(name)).with_context(|| format!("cannot name {}", partial.display()))
 }
 
-/// The file `libonnxruntime.so.1.31.1`, on macOS `libonnxruntime.1.31.1.dylib`.
+/// Returns the file `libonnxruntime.so.1.31.1`, on macOS `libonnxruntime.1.31.1.dylib`.
 fn library_in(folder: &Path) -> Result<PathBuf> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     let mut files = entries.flatten().map(|entry| entry.path());

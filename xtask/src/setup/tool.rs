@@ -1,4 +1,4 @@
-//! A tool that `check` needs: where it is, and how to get it.
+//! A tool that `check` needs: finding and installing it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,15 +10,15 @@ use super::venv;
 use crate::cache::Installed;
 use crate::workspace;
 
-/// Where a tool comes from.
+/// The source of a tool.
 pub(crate) enum Registry {
     /// A wheel with the compiled program.
     PyPi,
-    /// Source, compiled here.
+    /// Source code, which is compiled here.
     CratesIo,
 }
 
-/// A command-line tool at the version that is installed when it is missing.
+/// A command-line tool, with the version to install if it is missing.
 pub(crate) struct Tool {
     pub(crate) name: &'static str,
     pub(crate) version: &'static str,
@@ -26,7 +26,7 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
-    /// The installation in the cache, or one on `PATH` that is not older.
+    /// Finds the installation in the cache, or one on `PATH` that is not older.
     pub(crate) fn find(&self) -> Result<Option<PathBuf>> {
         let installed = self.installed()?;
         if installed.is_complete() {
@@ -40,7 +40,7 @@ impl Tool {
         Ok(recent.then(|| self.name.into()))
     }
 
-    /// A command that runs the tool at the root of the workspace.
+    /// Returns a command that runs the tool in the root of the workspace.
     pub(crate) fn command(&self) -> Result<Command> {
         let Some(program) = self.find()? else {
             bail!("{} {} or newer is not installed; run `cargo xtask setup`", self.name, self.version);
@@ -68,11 +68,11 @@ impl Tool {
         let status = workspace::cargo()
             .args(["install", self.name, "--locked", "--quiet", "--version", self.version, "--root"])
             .arg(folder)
-            // Built once and run for seconds: compiling quickly is worth more than fast code.
+            // The tool is built once and runs for seconds: a quick build matters more than fast code.
             .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
             .env("CARGO_PROFILE_RELEASE_LTO", "off")
             .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "256")
-            // In a temporary folder, which cargo removes, not among the products of the workspace.
+            // Build in a temporary folder, which cargo removes, not in the target folder of the workspace.
             .env_remove("CARGO_TARGET_DIR")
             .status()
             .context("cannot start cargo install")?;
@@ -93,7 +93,7 @@ impl Tool {
     }
 }
 
-/// The first three-part number in the output of a tool's `--version`.
+/// Returns the first three-part number in the output of `--version`.
 fn version(output: &str) -> Option<[u64; 3]> {
     output.split_whitespace().find_map(|word| {
         let mut parts = word.split('.').map(|part| part.parse().ok());

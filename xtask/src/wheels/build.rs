@@ -1,5 +1,4 @@
-//! What is compiled for the wheels, for every x86-64 processor and without a path of this machine in it, and the tools that
-//! pack it.
+//! The compiled parts of the wheels, for every x86-64 processor and without paths of this machine, and the tools that pack them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,16 +10,16 @@ use anyhow::{Context, Result, ensure};
 use crate::setup::{libtorch, venv};
 use crate::workspace;
 
-/// Where `calmix-torch` finds libtorch: in `calmix_cpu/lib`, or in the `torch` beside `calmix_torch`.
+/// The path on which `calmix-torch` finds libtorch: `calmix_cpu/lib`, or the `torch` beside `calmix_torch`.
 const RUNPATH: &str = "$ORIGIN/lib:$ORIGIN/../torch/lib";
 
-/// A build in a target folder of its own, because its flags differ from those of other builds.
+/// A build in its own target folder, because its flags differ from those of other builds.
 pub(super) struct Build<'a> {
     pub(super) profile: &'a str,
     pub(super) version: String,
-    /// The package of PyTorch that is linked.
+    /// The PyTorch package whose libtorch is linked.
     pub(super) torch: PathBuf,
-    /// Where the files of wheels are collected.
+    /// The folder in which the files of wheels are collected.
     pub(super) stage: PathBuf,
     target: PathBuf,
     variables: Vec<(&'static str, OsString)>,
@@ -40,8 +39,8 @@ impl<'a> Build<'a> {
 
     /// Compiles packages with their default features.
     ///
-    /// One command: the programs state one commit, and cargo chooses the features of all crates together. By itself, the
-    /// extension module has fewer (`calmix` without `https`), so cargo would compile almost every crate a second time.
+    /// All in one command, so that all programs state the same commit and cargo unifies the features of all crates. On its own,
+    /// the extension module has fewer features (`calmix` without `https`), so cargo would compile almost every crate twice.
     pub(super) fn compile(&self, packages: &[&str]) -> Result<()> {
         if packages.is_empty() {
             return Ok(());
@@ -49,7 +48,7 @@ impl<'a> Build<'a> {
         let mut command = workspace::cargo();
         command.args(["build", "--locked", "--profile", self.profile]);
         command.args(packages.iter().flat_map(|package| ["-p", package]));
-        // Both would name another libtorch.
+        // Both variables would select another libtorch.
         command.env_remove("LIBTORCH_USE_PYTORCH").env_remove("LIBTORCH_LIB");
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let status = command.status().context("cannot start cargo")?;
@@ -57,13 +56,13 @@ impl<'a> Build<'a> {
         Ok(())
     }
 
-    /// The file of a program, or of the extension module.
+    /// Returns the file of a program or of the extension module.
     pub(super) fn product(&self, name: &str) -> PathBuf {
         self.target.join(self.profile).join(name)
     }
 }
 
-/// The variables of the build.
+/// Returns the environment variables of the build.
 fn variables(target: &Path, torch: &Path) -> Result<Vec<(&'static str, OsString)>> {
     let root = workspace::root();
     let mut rust = Vec::new();
@@ -71,7 +70,7 @@ fn variables(target: &Path, torch: &Path) -> Result<Vec<(&'static str, OsString)
     let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let cargo =
         cargo.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).context("there is no home folder")?;
-    // Of two names that fit, the later one counts.
+    // If both prefixes match, the later one applies.
     let folders = [
         (cargo, "/cargo"),
         (sysroot()?, "/rust"),
@@ -87,24 +86,24 @@ fn variables(target: &Path, torch: &Path) -> Result<Vec<(&'static str, OsString)
     let c = c.join(" ");
     Ok(vec![
         ("CARGO_TARGET_DIR", target.into()),
-        // In the place of the flags in `.cargo/config.toml`, and with them of their target processor.
+        // These replace the flags in `.cargo/config.toml`, including its target processor.
         ("CARGO_ENCODED_RUSTFLAGS", rust.join("\u{1f}").into()),
         ("CFLAGS", c.clone().into()),
         ("CXXFLAGS", c.into()),
         ("LIBTORCH", torch.into()),
         ("CALMIX_RUNPATH", RUNPATH.into()),
-        // Else PyO3 links the libpython of this machine; no program has PyO3 in it.
+        // Otherwise PyO3 links the libpython of this machine; no program contains PyO3.
         ("PYO3_BUILD_EXTENSION_MODULE", "1".into()),
     ])
 }
 
-/// A path as a compiler's option takes it.
+/// Returns a path as text for a compiler option.
 fn text(path: &Path) -> Result<&str> {
     let text = path.to_str().filter(|text| !text.contains(char::is_whitespace));
     text.with_context(|| format!("{}: compilers cannot be given a path with a space", path.display()))
 }
 
-/// The folder of the Rust compiler.
+/// Returns the sysroot of the Rust compiler.
 fn sysroot() -> Result<PathBuf> {
     let output = Command::new("rustc").args(["--print", "sysroot"]).current_dir(workspace::root()).output();
     let output = output.context("cannot start rustc")?;
@@ -112,11 +111,11 @@ fn sysroot() -> Result<PathBuf> {
     Ok(printed.trim().into())
 }
 
-/// uv and pipx install the wheels in the test, auditwheel names the glibc that they need.
+/// The tools: uv and pipx install the wheels in the test, and auditwheel shows the glibc that they need.
 const TOOLS: &[&str] =
     &["auditwheel==6.8.2", "maturin==1.16.0", "pipx==1.18.4", "uv==0.13.7", "wheel==0.48.0"];
 
-/// A program of the environment, which is created when needed.
+/// Returns a program of the environment, which is created if necessary.
 pub(super) fn tool(name: &str) -> Result<PathBuf> {
     let python = venv::python(TOOLS)?;
     let programs = python.parent().context("the Python interpreter is not in a folder")?;

@@ -1,4 +1,4 @@
-//! The licences of the crates that are compiled into a program: they ask to travel with it.
+//! The licences of the crates that are compiled into a program, which must be distributed with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::workspace;
 
-/// How the names of licence files begin.
+/// The prefixes of the names of licence files.
 const NAMES: [&str; 5] = ["licen", "copying", "copyright", "notice", "unlicense"];
 
-/// The licences of everything that these packages of the workspace link, equal texts once.
+/// Returns the licences of everything that these workspace packages link, without duplicates.
 pub(super) fn text(packages: &[&str]) -> Result<String> {
     let mut names = BTreeSet::new();
     let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -35,7 +35,7 @@ pub(super) fn text(packages: &[&str]) -> Result<String> {
     Ok(format!("{}\n", parts.join("\n\n")))
 }
 
-/// The packages outside the workspace that these packages link, on this platform.
+/// Returns the packages outside of the workspace that these packages link on this platform.
 fn linked(packages: &[&str]) -> Result<Vec<Value>> {
     let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let output = workspace::cargo()
@@ -59,7 +59,7 @@ fn linked(packages: &[&str]) -> Result<Vec<Value>> {
         let node =
             nodes.iter().find(|node| node["id"] == id).context("cargo metadata names no such package")?;
         for dependency in list(&node["deps"])? {
-            // Others run at compile time or in tests.
+            // Other dependencies run at compile time or in tests.
             if list(&dependency["dep_kinds"])?.iter().any(|kind| kind["kind"].is_null()) {
                 waiting.push(field(dependency, "pkg")?);
             }
@@ -71,7 +71,7 @@ fn linked(packages: &[&str]) -> Result<Vec<Value>> {
     Ok(described.iter().filter(is_linked).cloned().collect())
 }
 
-/// The licence files of a package, and of what it carries in a folder: C libraries have theirs there.
+/// Returns the licence files of a package, including those of bundled C libraries in its folders.
 fn licence_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {

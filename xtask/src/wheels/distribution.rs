@@ -1,5 +1,5 @@
-//! The files of one wheel in a folder, which the Python package `wheel` packs: it writes the list of hashes, sorts the
-//! entries and keeps modes, in fewer lines than a ZIP writer and SHA-256 would take here.
+//! The files of one wheel in a folder. The Python package `wheel` packs them: it writes the list of hashes, sorts the entries and
+//! keeps modes, which would take a ZIP writer and SHA-256 here.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ use crate::workspace::empty_folder;
 pub(super) const EXECUTABLE: u32 = 0o755;
 /// The mode of any other file.
 pub(super) const FILE: u32 = 0o644;
-/// The time of every file in a wheel, the earliest that a ZIP archive can state: the same files are the same bytes.
+/// The time of all files in a wheel, the earliest that a ZIP archive can store, so that the same files give the same bytes.
 const TIME: &str = "315532800";
 
 /// A wheel before it is packed.
@@ -27,7 +27,7 @@ pub(super) struct Distribution {
 }
 
 impl Distribution {
-    /// An empty one, in a folder of `stage`.
+    /// Creates an empty distribution in a folder of `stage`.
     pub(super) fn new(stage: &Path, name: &str, version: &str) -> Result<Self> {
         let folder = stage.join(format!("{}-{version}", name.replace('-', "_")));
         empty_folder(&folder)?;
@@ -38,12 +38,12 @@ impl Distribution {
         &self.version
     }
 
-    /// The name as a Python module has it.
+    /// Returns its name as a Python module name.
     pub(super) fn module(&self) -> String {
         self.name.replace('-', "_")
     }
 
-    /// The place of a file about the distribution.
+    /// Returns the path of a metadata file of the distribution.
     pub(super) fn info(&self, file: &str) -> String {
         format!("{}-{}.dist-info/{file}", self.module(), self.version)
     }
@@ -72,7 +72,7 @@ impl Distribution {
         Ok(())
     }
 
-    /// Copies the files of a folder and of those below it, without what Python compiled.
+    /// Copies the files below a folder, without Python's compiled files.
     pub(super) fn copy_folder(&self, from: &Path) -> Result<()> {
         for place in files(from)?.iter().filter(|place| !place.contains("__pycache__")) {
             self.copy(&from.join(place), place, FILE)?;
@@ -80,7 +80,7 @@ impl Distribution {
         Ok(())
     }
 
-    /// Copies the licence files of a folder and of those below it.
+    /// Copies the licence files below a folder.
     pub(super) fn copy_licences(&self, from: &Path, prefix: &str) -> Result<()> {
         for place in files(from)? {
             let to = self.info(&format!("licenses/{prefix}{place}"));
@@ -89,7 +89,7 @@ impl Distribution {
         Ok(())
     }
 
-    /// Writes the metadata, which name every licence file.
+    /// Writes the metadata, which name all licence files.
     pub(super) fn write_metadata(&self, metadata: &str) -> Result<()> {
         let mut named = String::new();
         for licence in files(&self.path(&self.info("licenses")))? {
@@ -101,7 +101,7 @@ impl Distribution {
         self.write(&self.info("METADATA"), &with_fields(metadata, &named))
     }
 
-    /// Packs the wheel into a folder and returns its file.
+    /// Packs the wheel into a folder and returns its path.
     pub(super) fn pack(&self, dist: &Path) -> Result<PathBuf> {
         let stem = format!("{}-{}-", self.module(), self.version);
         for old in wheels(dist, &stem)? {
@@ -126,7 +126,7 @@ impl Distribution {
     }
 }
 
-/// Metadata with more lines in front of the description, which follows the first empty line, if there is one.
+/// Inserts lines into metadata before the description, which follows the first empty line, if any.
 pub(super) fn with_fields(metadata: &str, lines: &str) -> String {
     match metadata.split_once("\n\n") {
         Some((fields, description)) => format!("{fields}\n{lines}\n{description}"),
@@ -134,14 +134,14 @@ pub(super) fn with_fields(metadata: &str, lines: &str) -> String {
     }
 }
 
-/// The wheels of a folder whose names begin with `stem`.
+/// Returns the wheels in a folder whose names begin with `stem`.
 fn wheels(folder: &Path, stem: &str) -> Result<Vec<PathBuf>> {
     let names = files(folder)?.into_iter().filter(|name| name.starts_with(stem));
     let paths = names.map(|name| folder.join(name));
     Ok(paths.filter(|path| path.extension().is_some_and(|ending| ending == "whl")).collect())
 }
 
-/// The files in a folder and below, by their names relative to it, sorted.
+/// Returns the paths of the files below a folder, relative to it, sorted.
 fn files(folder: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;

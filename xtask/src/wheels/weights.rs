@@ -10,14 +10,14 @@ use super::distribution::{Distribution, FILE};
 use crate::setup::venv;
 use crate::{weights, workspace};
 
-/// The version of the wheel, which changes with the weights and not with calmix. `bindings/python/pyproject.toml` asks for its
-/// first number.
+/// The version of the wheel, which changes with the weights, not with calmix. `bindings/python/pyproject.toml` requires its first
+/// number.
 pub(super) const VERSION: &str = "1.0.0";
 
-/// The weights in the wheel: the smallest and the best of the fixed rule that chooses a backbone.
+/// The weights in the wheel: the smallest and the best according to the fixed rule that chooses a backbone.
 const NAMES: [&str; 2] = ["tf_efficientnet_lite0", "tf_efficientnet_lite2"];
 
-/// The script that leaves out the classifier, in the folder of this crate.
+/// The script that removes the classifier, in the folder of this crate.
 const SCRIPT: &str = "xtask/src/wheels/without_classifier.py";
 
 /// Packs the wheel into `dist`, with its files collected in a folder of `stage`.
@@ -40,7 +40,7 @@ pub(super) fn wheel(stage: &Path, dist: &Path) -> Result<PathBuf> {
             distribution.copy(&from.join("LICENSE"), &licence, FILE)?;
         }
     }
-    // Each `LICENSE` is only the notice that names it.
+    // Each `LICENSE` is only a notice that refers to this text.
     distribution.copy(&root.join("LICENSE-APACHE"), &distribution.info("licenses/LICENSE-APACHE"), FILE)?;
     let wheel = "Wheel-Version: 1.0\nGenerator: calmix-xtask\nRoot-Is-Purelib: true\nTag: py3-none-any\n";
     distribution.write(&distribution.info("WHEEL"), wheel)?;

@@ -3,10 +3,7 @@
 use super::Averaging;
 use crate::error::CoreError;
 
-/// The areas under the margin of the labelled samples: averages over visits, by the rule that APM follows too.
-///
-/// Labelled samples are few and their ids are scattered over the dataset, so the store is a sorted list of
-/// ids: 20 bytes per labelled sample, nothing for the others.
+/// AUM of each labelled sample: its margins, averaged over visits by the same rule as APM.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabelledMargins {
     averaging: Averaging,

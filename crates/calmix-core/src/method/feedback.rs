@@ -1,9 +1,8 @@
-//! Sums over the micro-batches of a step, with which a method's state is updated once all groups have planned, before the next
-//! step.
+//! The feedback of a step: sums over its micro-batches that update the method's state before the next step.
 //!
-//! The sums are exchanged with the gradient, so that a step needs no further communication. FlexMatch's histogram stays
-//! exact, since its thresholds precede its update. The share of samples in use and the running quantiles, which are
-//! not in the paper, lag by one step.
+//! The sums are exchanged with the gradient, so that a step needs no further communication. FlexMatch's histogram stays exact,
+//! since its thresholds precede its update. The utilisation and the running quantiles, which are not in the paper, lag by one
+//! step.
 
 use crate::method::{Method, MethodState};
 use crate::mixup::Guidance;
@@ -65,7 +64,7 @@ impl Feedback {
     /// The number of values that are not per class.
     const TOTALS: usize = 3;
 
-    /// Returns the length of that list for a method.
+    /// Returns the length of the list that [`to_vec`](Self::to_vec) makes for a method.
     pub fn width(method: &Method, classes: usize) -> usize {
         let selected = if matches!(method.base, Base::FlexMatch(_)) { classes } else { 0 };
         selected + 2 * Self::TOTALS
@@ -77,7 +76,7 @@ impl Feedback {
         self.selected.iter().copied().chain(totals.into_iter().flat_map(Total::to_array)).collect()
     }
 
-    /// Reads the sums from such a list; `None` if the list is too short.
+    /// Reads the sums from a list that [`to_vec`](Self::to_vec) made; `None` if it is too short.
     pub fn from_slice(numbers: &[f32]) -> Option<Self> {
         let (selected, totals) = numbers.split_at_checked(numbers.len().checked_sub(2 * Self::TOTALS)?)?;
         let &[utilisation, labelled_quantile, unlabelled_quantile] = totals.as_chunks().0 else {

@@ -60,7 +60,7 @@ impl Mixer<'_> {
         }
     }
 
-    /// Returns the mixtures of one kind of pair; `kind` is its number, so that every kind draws its own λ.
+    /// Returns the mixtures of one kind of pairs. `kind` is its number, so that every kind draws its own λ.
     pub(crate) fn mix(&self, kind: u64, pairs: &[(Row, Row)]) -> Vec<Mix> {
         let first: Vec<u64> = pairs.iter().map(|&(a, _)| self.id(a)).collect();
         let lambdas = self.mixup.draw_lambda(&first, self.seed.child(kind), self.step);
@@ -83,7 +83,7 @@ impl Mixer<'_> {
         mixes
     }
 
-    /// Returns D_M, the mixtures of all kinds: the weight of each is its share of the mean times `term`.
+    /// Returns D_M, the mixtures of all kinds, with weights: the share of each in the mean, times `term`.
     pub(crate) fn union(&self, kinds: Vec<Vec<Mix>>, term: f32) -> Vec<Mix> {
         let mut all: Vec<Mix> = kinds.into_iter().flatten().collect();
         if self.mixup.loss == MixLoss::CrossEntropy {

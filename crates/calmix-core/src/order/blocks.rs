@@ -1,20 +1,20 @@
-//! The order of samples that lie in large files: by block of files, so that each file is needed once per epoch, for a while.
+//! The order of samples in large files: block by block of files, so that a file is read during one part of each epoch only.
 //!
-//! The samples of a file are neighbours in the stream. The files are put into a random order and laid end to end, and every
-//! micro-batch of a step has an equal piece of that row, so that it needs few files. Per epoch, a micro-batch puts its files
-//! into a new order, takes a few of them at a time, and shuffles the samples of these: a block.
+//! The samples of a file are neighbours in the stream. The files are laid end to end in a random order, and every micro-batch of
+//! a step has an equal piece of that row, so that it needs few files. In each epoch, a micro-batch puts its files into a new
+//! order and divides them into blocks of a few files; the samples of a block are shuffled together.
 //!
 //! # Format
 //!
 //! A resumed run relies on it, and a test pins it.
 //!
 //! - The files in the order of a permutation drawn from `seed.stream(Domain::Membership, 1, files)`, for a single micro-batch
-//!   in the order of the stream, are a row of N samples. Of it, micro-batch s of S has a piece of ⌈(N − s) / S⌉ samples in its
-//!   slots 0, 1, 2, …; the pieces follow each other.
-//! - A piece consists of segments: what it has of one file. In epoch e, the m segments of a micro-batch are put into the order
-//!   of a permutation drawn from `seed.stream(Domain::Block, e, 0)`, where the seed is `seed.child(s)`, for a single
-//!   micro-batch the seed itself. They form B = ⌈m / block⌉ blocks: block b has the segments from ⌊b·m / B⌋ up to ⌊(b + 1)·m /
-//!   B⌋.
+//!   in the order of the stream, are a row of N samples. Micro-batch s of S has a piece of it, ⌈(N − s) / S⌉ samples long, in
+//!   its slots 0, 1, 2, …; the pieces follow each other.
+//! - A piece consists of segments, the parts of it that lie in one file. In epoch e, the m segments of a micro-batch are put
+//!   into the order of a permutation drawn from `seed.stream(Domain::Block, e, 0)`, where the seed is `seed.child(s)`, for a
+//!   single micro-batch the seed itself. They form B = ⌈m / block⌉ blocks: block b has the segments from ⌊b·m / B⌋ up to
+//!   ⌊(b + 1)·m / B⌋.
 //! - The samples of block b are visited in the order of a permutation drawn from `seed.stream(Domain::Block, e, b + 1)`.
 
 use std::num::NonZeroU64;
@@ -46,7 +46,7 @@ use super::permutation::Permutation;
 pub struct BlockMembership {
     seed: Seed,
     micro_batches: NonZeroU64,
-    /// Files of a block.
+    /// The number of files per block.
     block: NonZeroU64,
     samples: u64,
     /// The position at which each file begins in the row, ascending.
@@ -119,7 +119,7 @@ impl BlockMembership {
     /// Returns the position at which the piece of a micro-batch begins in the row.
     fn begin(&self, micro_batch: u64) -> u64 {
         let micro_batches = self.micro_batches.get();
-        // In this form it does not overflow.
+        // In this form, `samples · micro_batch` cannot overflow.
         self.samples / micro_batches * micro_batch + micro_batch.min(self.samples % micro_batches)
     }
 }
@@ -140,7 +140,7 @@ pub struct BlockOrder {
 pub struct Block {
     /// The positions, counted from the beginning of the run, that are in the block.
     pub positions: Range<u64>,
-    /// The first slot of each segment, that is, one of each file.
+    /// The first slot of each segment, one per file.
     pub first_slots: Vec<u64>,
 }
 
@@ -245,7 +245,7 @@ impl BlockCursor {
 }
 
 impl BlockEpoch {
-    /// Returns the number of the block at a place of the epoch, and its places.
+    /// Returns the number of the block at a place of the epoch, and the range of its places.
     fn block(&self, place: u64) -> (u64, Range<u64>) {
         let number = self.ends.partition_point(|&end| end <= place);
         let start = number.checked_sub(1).and_then(|before| self.ends.get(before)).copied();

@@ -47,13 +47,13 @@ impl Sums {
         batches.into_iter().flat_map(BatchSums::values).collect()
     }
 
-    /// Reads the sums from such a list.
+    /// Reads the sums from a list that [`to_vec`](Self::to_vec) made.
     pub fn from_slice(numbers: &[f64]) -> Self {
         let (labelled, unlabelled) = numbers.split_at(numbers.len() / 2);
         Self { labelled: BatchSums::from_slice(labelled), unlabelled: BatchSums::from_slice(unlabelled) }
     }
 
-    /// Returns the length of that list.
+    /// Returns the length of the list that [`to_vec`](Self::to_vec) makes.
     pub(super) fn width(classes: usize) -> usize {
         2 * (BatchSums::SCALARS + 2 * classes)
     }

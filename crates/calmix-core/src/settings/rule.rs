@@ -1,10 +1,9 @@
 //! The declaration of a rule.
 
-/// Declares a rule: a choice between words of which some have numbers or sections of their own.
+/// Declares a rule: an enum whose variants may carry parameters, which are numbers or sections.
 ///
-/// In code a rule is an enum whose variants hold these. In a recipe it is flat: one key for the word and one
-/// for each number or section, in the section where the rule is used. Each has an effect only with the words that
-/// have it.
+/// In a recipe a rule is flat: one key for the word and one for each parameter, in the section where the rule is used. A
+/// parameter has an effect only with the words of its variants.
 ///
 /// ```
 /// use calmix_core::margin::{Averaging, AveragingKeys};

@@ -23,7 +23,7 @@ pub(super) struct CalmixGroup {
     _private: [u8; 0],
 }
 
-/// A receive that watches a connection.
+/// A receive operation that watches a connection.
 #[repr(C)]
 pub(super) struct CalmixWatch {
     _private: [u8; 0],

@@ -4,15 +4,15 @@
 
 use std::ffi::c_int;
 
-/// How libtorch's libraries for NVIDIA's GPUs compute; it has the layout of `CalmixGpuFlags`.
+/// The settings of libtorch's libraries for NVIDIA GPUs, in the layout of `CalmixGpuFlags`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GpuFlags {
-    /// cuDNN times its algorithms and takes the fastest one, which may be another one in the next process.
+    /// Whether cuDNN times its algorithms and uses the fastest, which may differ between processes.
     pub benchmark: bool,
-    /// cuDNN takes only algorithms that give the same bits every time.
+    /// Whether cuDNN only uses algorithms with reproducible bits.
     pub deterministic: bool,
-    /// Convolutions and products of f32 may round their inputs to ten bits of mantissa.
+    /// Whether convolutions and products of f32 may round their inputs to a mantissa of ten bits.
     pub tf32: bool,
 }
 
@@ -31,12 +31,12 @@ impl GpuFlags {
 
     /// Returns the flags of this process.
     pub fn current() -> Self {
-        // SAFETY: as above, it only reads.
+        // SAFETY: as above; the function only reads.
         unsafe { calmix_gpu_flags() }
     }
 }
 
-/// Returns the compute capability of a GPU, such as (8, 0) for an A100; `None` if CUDA's runtime is not available.
+/// Returns the compute capability of a GPU, such as (8, 0) for an A100; `None` if the CUDA runtime is not available.
 pub fn compute_capability(gpu: usize) -> Option<(u32, u32)> {
     let (gpu, mut major, mut minor) = (c_int::try_from(gpu).ok()?, 0, 0);
     // SAFETY: both pointers are valid for writes during the call.

@@ -10,14 +10,14 @@ use tch::Tensor;
 use super::ffi::{self, CalmixGroup, CalmixWatch, ErrorBuffer};
 use super::{C10dError, Store, c_string, call, milliseconds};
 
-/// Connections to all peers. Dropping it closes them, which makes the peers' operations fail.
+/// The connections to all peers. Dropping it closes them, which makes the peers' operations fail.
 pub(crate) struct C10dGroup(NonNull<CalmixGroup>);
 
 // SAFETY: c10d's groups belong to no thread; c10d runs operations on its own threads.
 unsafe impl Send for C10dGroup {}
 
 impl C10dGroup {
-    /// Gloo, for tensors of the host. `interface` names the network interface; if it is empty, the address `host`
+    /// Creates a Gloo group, for tensors of the host. `interface` names the network interface; if it is empty, the address `host`
     /// selects it.
     pub(crate) fn gloo(
         store: &Store,
@@ -37,7 +37,7 @@ impl C10dGroup {
         })
     }
 
-    /// NCCL, for tensors of this GPU, connected to those of the peers within `patience`.
+    /// Creates an NCCL group for tensors of this GPU, connected to the peers' GPUs within `patience`.
     pub(crate) fn nccl(
         store: &Store,
         rank: usize,
@@ -54,7 +54,7 @@ impl C10dGroup {
         })
     }
 
-    /// Watches the connection to a peer, on another thread.
+    /// Watches the connection to a peer from another thread.
     pub(crate) fn watch(&self, peer: usize) -> Result<PeerWatch, C10dError> {
         let (peer, mut watch) = (c_int(peer)?, ptr::null_mut());
         // SAFETY: the group is alive; `watch` is valid for writes.
@@ -104,7 +104,7 @@ impl C10dGroup {
         })
     }
 
-    /// Sends each rank its piece of `input` and receives one from each into `output`; lengths along the first
+    /// Sends each rank its piece of `input`, and receives one piece from each into `output`; lengths are along the first
     /// dimension.
     pub(crate) fn all_to_all(
         &self,
@@ -125,13 +125,13 @@ impl C10dGroup {
         })
     }
 
-    /// Ends what runs on the GPU after a failure; without it, closing would wait for a dead peer.
+    /// Ends the operations on the GPU after a failure; otherwise closing would wait for a dead peer.
     pub(crate) fn abort(&mut self) {
         // SAFETY: the group is alive, and no operation runs, because each has returned.
         unsafe { ffi::calmix_group_abort(self.0.as_ptr()) }
     }
 
-    /// Returns when all ranks have called it.
+    /// Waits until all ranks have called it.
     pub(crate) fn barrier(&self, stop: &AtomicBool) -> Result<(), C10dError> {
         // SAFETY: the group is alive; `stop` as in `all_reduce`.
         call(|error| unsafe { ffi::calmix_barrier(self.0.as_ptr(), stop.as_ptr(), error) })
@@ -157,7 +157,7 @@ pub(super) fn c_int(number: usize) -> Result<std::ffi::c_int, C10dError> {
     std::ffi::c_int::try_from(number).map_err(|_| C10dError::new("there are too many processes"))
 }
 
-/// The connection to a peer, watched. It keeps the connections of its group open, so it has to go before the group.
+/// A watched connection to a peer. It keeps the connections of its group open, so it must be dropped before the group.
 pub(crate) struct PeerWatch(NonNull<CalmixWatch>);
 
 // SAFETY: one thread waits while another stops it; Gloo's buffer locks around both, and nothing else is called.
@@ -166,7 +166,7 @@ unsafe impl Send for PeerWatch {}
 unsafe impl Sync for PeerWatch {}
 
 impl PeerWatch {
-    /// Returns after [`stop`](Self::stop), and fails when the connection closes.
+    /// Waits until [`stop`](Self::stop) is called; fails when the connection closes.
     pub(crate) fn wait(&self) -> Result<(), C10dError> {
         // SAFETY: it is alive until it is dropped.
         call(|error| unsafe { ffi::calmix_watch_wait(self.0.as_ptr(), error) })

@@ -16,17 +16,17 @@ pub(crate) struct Store(NonNull<CalmixStore>);
 unsafe impl Send for Store {}
 
 impl Store {
-    /// The store at an address; the process with `is_server` hosts it, on all addresses of its host.
+    /// Opens the store at an address. The process with `is_server` hosts it, on all addresses of its host.
     pub(crate) fn tcp(host: &str, port: u16, is_server: bool, timeout: Duration) -> Result<Self, C10dError> {
         Self::with_listener(host, port, is_server, -1, timeout)
     }
 
-    /// Hosts the store on this address only: on all addresses, any machine on the network could read and write the keys of a
-    /// run whose processes are all on this host.
+    /// Hosts the store on this address only, for a run whose processes are all on this host: on all addresses, any machine in the
+    /// network could read and write its keys.
     pub(crate) fn host_on(address: IpAddr, port: u16, timeout: Duration) -> Result<Self, C10dError> {
         let listener =
             TcpListener::bind((address, port)).map_err(|error| C10dError::new(error.to_string()))?;
-        // c10d takes the socket over, and closes it with the store.
+        // c10d takes ownership of the socket, and closes it with the store.
         Self::with_listener(&address.to_string(), port, true, listener.into_raw_fd(), timeout)
     }
 
@@ -46,7 +46,7 @@ impl Store {
         })
     }
 
-    /// The same store with every key behind a prefix.
+    /// Returns the same store with a prefix before every key.
     pub(crate) fn prefixed(&self, prefix: &str) -> Result<Self, C10dError> {
         let prefix = c_string(prefix)?;
         // SAFETY: as above; `self` is alive, and c10d counts references to the inner store.
@@ -55,7 +55,7 @@ impl Store {
         })
     }
 
-    /// A second connection to the same store: one thread can wait while another writes.
+    /// Opens a second connection to the same store, so that one thread can wait while another writes.
     pub(crate) fn connect_again(&self) -> Result<Self, C10dError> {
         // SAFETY: `self` is alive; the other two pointers are valid for writes.
         Self::made(|store, error| unsafe { ffi::calmix_store_clone(self.0.as_ptr(), store, error) })
@@ -73,7 +73,7 @@ impl Store {
         call(|error| unsafe { ffi::calmix_store_set(self.0.as_ptr(), key.as_ptr(), value.as_ptr(), error) })
     }
 
-    /// Adds to a counter that starts at zero, and returns the sum.
+    /// Adds to a counter that starts at zero; returns the sum.
     pub(crate) fn add(&self, key: &str, amount: i64) -> Result<i64, C10dError> {
         let (key, mut sum) = (c_string(key)?, 0);
         // SAFETY: as above; `sum` is valid for writes and outlives the call.
@@ -83,7 +83,7 @@ impl Store {
         Ok(sum)
     }
 
-    /// Waits for a key, and returns its value, which is short.
+    /// Waits for a key, and returns its value, which must be short.
     pub(crate) fn get(&self, key: &str) -> Result<String, C10dError> {
         let (key, mut value) = (c_string(key)?, [0_u8; 256]);
         // SAFETY: as above; the shim writes at most `value.len()` bytes into `value`.
@@ -103,7 +103,7 @@ impl Store {
         })
     }
 
-    /// Whether all keys are set, in one request.
+    /// Returns whether all keys are set, in one request.
     pub(crate) fn has(&self, keys: &[String]) -> Result<bool, C10dError> {
         let keys = keys.iter().map(|key| c_string(key)).collect::<Result<Vec<_>, _>>()?;
         let pointers: Vec<_> = keys.iter().map(|key| key.as_ptr()).collect();

@@ -1,4 +1,4 @@
-//! Collectives on bytes. Where lengths differ, the processes exchange them first.
+//! Collectives on bytes. If lengths may differ, the processes exchange them first.
 
 use tch::{Device, Kind, Tensor};
 
@@ -12,12 +12,12 @@ impl ProcessGroup {
         self.exchange(Operation::AllGatherBytes, &copies)
     }
 
-    /// All-gathers one message from every rank, in order of rank, where all messages have the same length: one
-    /// collective, for messages of every step.
+    /// All-gathers one message from every rank, in order of rank. All messages have the same length, so this takes one
+    /// collective; for messages of every step.
     ///
     /// # Errors
     ///
-    /// When a process is missing, or sends another length.
+    /// If a process is missing, or sends another length.
     pub fn all_gather_fixed(&self, local: &[u8]) -> Result<Vec<Vec<u8>>, DistError> {
         if self.size == 1 {
             return Ok(vec![local.to_vec()]);
@@ -26,12 +26,12 @@ impl ProcessGroup {
         gathered.iter().map(|bytes| Ok(Vec::try_from(bytes)?)).collect()
     }
 
-    /// Sends each rank its piece of `send` and receives one piece from each, both in order of rank. Sender and receiver
-    /// know the lengths: one collective.
+    /// Sends each rank its piece of `send` and receives one piece from each, both in order of rank. Sender and receiver know the
+    /// lengths, so this takes one collective.
     ///
     /// # Errors
     ///
-    /// When the lengths do not fit `send`, or when a process is missing.
+    /// If the lengths do not match `send`, or a process is missing.
     pub fn all_to_all_known(
         &self,
         send: &[u8],
@@ -54,12 +54,11 @@ impl ProcessGroup {
         Ok(if self.rank == to { received } else { Vec::new() })
     }
 
-    /// Sends one message to each rank and receives one from each, both in order of rank. The messages may differ in
-    /// length.
+    /// Sends one message to each rank and receives one from each, both in order of rank. The messages may differ in length.
     ///
     /// # Errors
     ///
-    /// When there is not one message for each rank, or when a process is missing.
+    /// If there is not one message for each rank, or a process is missing.
     pub fn all_to_all_bytes(&self, to: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, DistError> {
         if to.len() != self.size {
             let what = format!("there are {} messages for {} ranks", to.len(), self.size);
@@ -84,15 +83,15 @@ impl ProcessGroup {
             rest = after;
             Some(piece.to_vec())
         });
-        // `all_to_all_as` refuses negative lengths and returns a tensor as long as their sum.
+        // This cannot fail: `all_to_all_as` refuses negative lengths and returns a tensor as long as their sum.
         Ok(pieces.map(Option::unwrap_or_default).collect())
     }
 
-    /// Broadcasts the bytes of rank `from`. The group ignores `local` on the other ranks.
+    /// Broadcasts the bytes of rank `from`. `local` is ignored on the other ranks.
     ///
     /// # Errors
     ///
-    /// When there is no such rank, or when a process is missing.
+    /// If there is no such rank, or a process is missing.
     pub fn broadcast_bytes(&self, from: usize, local: &[u8]) -> Result<Vec<u8>, DistError> {
         let mut length = Tensor::f_from_slice(&[local.len() as i64])?;
         self.broadcast(from, &mut length)?;

@@ -21,7 +21,7 @@ use crate::neighbour::Neighbour;
 /// A process that joins a group.
 struct Rendezvous<'a> {
     operation: Operation,
-    /// Where the processes meet, for error messages.
+    /// The place where the processes meet, for error messages.
     place: String,
     store: Store,
     network: NetworkAddress,
@@ -36,13 +36,12 @@ struct Rendezvous<'a> {
 impl ProcessGroup {
     /// Meets the other processes of the job and connects to all of them.
     ///
-    /// The group exchanges tensors on `device`; a GPU needs the feature `nccl`. `timeout` limits every single
-    /// operation, this one included. `GLOO_SOCKET_IFNAME` names a network interface if the one that leads to the master
-    /// is not the right one.
+    /// The group exchanges tensors on `device`; a GPU needs the feature `nccl`. `timeout` limits every single operation,
+    /// including this one. `GLOO_SOCKET_IFNAME` names a network interface, if the one towards the master is not the right one.
     ///
     /// # Errors
     ///
-    /// When not all processes join in time, when two have the same rank, or when the port is in use.
+    /// If not all processes join in time, two have the same rank, or the port is in use.
     pub fn connect(launch: &LaunchInfo, device: Device, timeout: Duration) -> Result<Self, DistError> {
         let (host, port) = &launch.master;
         if launch.world < 2 {
@@ -76,13 +75,13 @@ impl ProcessGroup {
         rendezvous.connect()
     }
 
-    /// A subgroup of these ranks; `None` on a rank that is not one of them.
+    /// Creates a subgroup of these ranks; returns `None` on a rank that is not one of them.
     ///
     /// Only the ranks of the subgroup have to call it. A name may be used once for the same ranks.
     ///
     /// # Errors
     ///
-    /// When there are no such ranks, or as [`ProcessGroup::connect`].
+    /// If there are no such ranks, or as [`ProcessGroup::connect`].
     pub fn subgroup(&self, name: &str, ranks: Range<usize>) -> Result<Option<Self>, DistError> {
         if ranks.is_empty() || ranks.end > self.size {
             let what = format!("there are no ranks {ranks:?} among {}", self.size);
@@ -104,7 +103,7 @@ impl ProcessGroup {
             operation: Operation::Subgroup,
             store: store.map_err(|error| self.argument(Operation::Subgroup, error.message))?,
             place,
-            // Groups exchange bytes of the host alone, and a communicator of NCCL takes one or two gigabytes of a GPU.
+            // Groups only exchange bytes of the host, and an NCCL communicator takes one or two gigabytes of a GPU.
             network: NetworkAddress { device: Device::Cpu, ..connection.network.clone() },
             rank: self.rank - ranks.start,
             size: ranks.len(),
@@ -119,7 +118,7 @@ impl ProcessGroup {
 }
 
 impl Rendezvous<'_> {
-    /// Meets the other processes of this start, and returns the store with the keys of this start alone.
+    /// Meets the other processes of this start, and returns a store for the keys of this start only.
     fn meet(&self) -> Result<Store, DistError> {
         let handshake = Handshake {
             store: &self.store,
@@ -152,16 +151,16 @@ impl Rendezvous<'_> {
         let missing =
             missing_ranks(&self.store, &joined, 0, self.size).map_err(|error| self.failed(error))?;
         let (others, patience) = (self.size - missing.len(), Duration::from_millis(500));
-        // The missing ranks are known, so a store that is lost by now does not matter.
+        // The missing ranks are already known, so losing the store does not matter.
         let _ = acknowledge(&self.store, others, self.hosts_store(), patience);
         let missing = missing.into_iter().map(|rank| self.first + rank).collect();
         Err(self.failure(missing, C10dError::new("they have not joined")))
     }
 
-    /// An address of this host for the other ranks.
+    /// Returns an address of this host for the other ranks.
     ///
-    /// A host's own name may stand for a loopback address, as on Debian. Then the processes on the master's host know
-    /// only that address, but the address by which the other hosts reach the master is an address of this host.
+    /// A host's own name may stand for a loopback address, as on Debian. Then the processes on the master's host know only that
+    /// address. The other hosts reach the master by another address, which is also one of this host.
     fn address(&self, ours: IpAddr) -> Result<IpAddr, DistError> {
         if !ours.is_loopback() {
             return Ok(ours);
@@ -180,7 +179,7 @@ impl Rendezvous<'_> {
         let patience = (self.timeout / 10).min(Duration::from_millis(450));
         let member =
             GroupMember { rank: self.rank, size: self.size, hosts_store: self.hosts_store(), patience };
-        // c10d's timeout is shorter by the time that finding the missing ranks takes, so that the error comes at ours.
+        // Finding the missing ranks takes time, so c10d's timeout is shorter: the error then comes at the requested one.
         let timeout = self.timeout.saturating_sub(patience);
         let store = |name: &str| self.prefixed(name);
         let failed = |error| self.failed(error);
@@ -240,12 +239,12 @@ impl Rendezvous<'_> {
         self.timeout.saturating_sub(self.began.elapsed())
     }
 
-    /// The error of a store that failed.
+    /// Returns the error of a store that failed.
     fn failed(&self, error: C10dError) -> DistError {
         self.failure_of(self.network.store_host.into_iter().collect(), true, error)
     }
 
-    /// The error of ranks that did not join, or of connections that failed.
+    /// Returns the error of ranks that did not join, or of connections that failed.
     fn failure(&self, missing: Vec<usize>, error: C10dError) -> DistError {
         self.failure_of(missing, false, error)
     }

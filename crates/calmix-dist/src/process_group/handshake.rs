@@ -1,11 +1,10 @@
 //! The handshake: the processes of one start of a job agree that they belong together.
 //!
-//! A launcher that starts processes again may keep its store, with every key of the starts before. torchrun's agents do,
-//! and no variable tells one start from the next: each agent counts the restarts that it began, not those that another
-//! agent began. So rank 0 publishes a nonce, made for this start. The other ranks answer below it, each with a nonce of
-//! its own. When all have answered, rank 0 acknowledges exactly these answers, each rank confirms, and rank 0 opens the
-//! round. A rank that is acknowledged and confirms is alive, and met a rank 0 that is alive; keys of an earlier
-//! start are below another nonce, or acknowledge another one.
+//! A launcher that restarts processes may keep its store, with all keys of earlier starts. torchrun's agents do, and no variable
+//! distinguishes starts: each agent counts the restarts that it began, not those of another agent. So rank 0 publishes a nonce
+//! for this start. The other ranks answer under it, each with its own nonce. When all have answered, rank 0 acknowledges exactly
+//! these answers, each rank confirms, and rank 0 opens the round. A rank that is acknowledged and confirms is alive and has met a
+//! live rank 0; keys of an earlier start are under another nonce, or acknowledge another one.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, SystemTime};
@@ -13,31 +12,31 @@ use std::time::{Duration, SystemTime};
 use crate::binding::{C10dError, Store};
 use crate::liveness::{acknowledge, missing_ranks};
 
-/// How long a rank waits for a key before it checks that the round is still the current one.
+/// The time that a rank waits for a key before it checks whether the round is still the current one.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Under this key rank 0 publishes its nonce.
+/// The key under which rank 0 publishes its nonce.
 const ROUND: &str = "round";
 
-/// Set when a round is over: all ranks have met, or one has given up.
+/// The key that ends a round: all ranks have met, or one has given up.
 const OUTCOME: &str = "outcome";
 const ALL: &str = "all";
 const NOT_ALL: &str = "not all";
 
-/// A process that wants to meet the others of its start.
+/// A process that meets the others of its start.
 pub(super) struct Handshake<'a> {
-    /// The keys of this job, from all its starts.
+    /// The store with the keys of this job, from all its starts.
     pub(super) store: &'a Store,
     pub(super) rank: usize,
     pub(super) size: usize,
-    /// Rank 0 hosts the store, so that there are no earlier starts in it.
+    /// Whether rank 0 hosts the store, so that it has no keys of earlier starts.
     pub(super) hosted_by_first: bool,
     pub(super) left: &'a dyn Fn() -> Duration,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Met {
-    /// All ranks are here; their keys go below this prefix.
+    /// All ranks have joined; their keys have this prefix.
     All(String),
     /// These ranks did not join in time.
     Missing(Vec<usize>),
@@ -69,7 +68,7 @@ impl Handshake<'_> {
                 return Ok(self.give_up(&round, missing_ranks(&round, &answer, 1, self.size)?));
             }
         }
-        // Acknowledged only now: a rank that answered long ago has to confirm that it is still alive.
+        // Acknowledge only now: a rank may have answered long ago, and has to confirm that it is still alive.
         let mut answers = Vec::with_capacity(self.size);
         for rank in others.clone() {
             answers.push(acknowledged_answer(&round, rank)?);
@@ -80,7 +79,7 @@ impl Handshake<'_> {
                     Ok(()) => break,
                     Err(error) if !error.timed_out => return Err(error),
                     Err(_) if (self.left)().is_zero() => return Ok(self.give_up(&round, vec![rank])),
-                    // It may have been started again meanwhile.
+                    // The rank may have been restarted meanwhile.
                     Err(_) => *answered = acknowledged_answer(&round, rank)?,
                 }
             }
@@ -93,7 +92,7 @@ impl Handshake<'_> {
     }
 
     fn follow(&self, own_nonce: &str) -> Result<Met, C10dError> {
-        // The result if rank 0 begins no round other than the known ones.
+        // The result if rank 0 begins no new round.
         let (mut assessment, mut known) = (Met::Missing(vec![0]), None);
         while let Some((nonce, round)) = self.next_round(known.as_deref())? {
             known = Some(nonce.clone());
@@ -101,7 +100,7 @@ impl Handshake<'_> {
                 if self.hosted_by_first {
                     return Ok(Met::Taken);
                 }
-                // It belongs to an earlier start.
+                // The round belongs to an earlier start.
                 continue;
             }
             round.set(&answer(self.rank), own_nonce)?;
@@ -125,7 +124,7 @@ impl Handshake<'_> {
         Ok(assessment)
     }
 
-    /// What the outcome of a round is for this rank.
+    /// Returns what the outcome of a round means for this rank.
     fn assessment(&self, round: &Store, nonce: &str, own_nonce: &str) -> Result<Met, C10dError> {
         if round.get(OUTCOME)? != ALL {
             return Ok(self.give_up(round, self.unanswered(round)?));
@@ -134,7 +133,7 @@ impl Handshake<'_> {
         Ok(if member { Met::All(nonce.to_owned()) } else { Met::Taken })
     }
 
-    /// The round that rank 0 has begun, once it is another one than `known`; `None` if there is none in time.
+    /// Waits until rank 0 begins another round than `known`, and returns it; `None` if there is none in time.
     fn next_round(&self, known: Option<&str>) -> Result<Option<(String, Store)>, C10dError> {
         loop {
             let left = (self.left)();
@@ -155,7 +154,7 @@ impl Handshake<'_> {
         }
     }
 
-    /// Waits for a key of a round, as long as the round goes on.
+    /// Waits for a key of a round, until the round ends.
     fn wait(&self, round: &Store, nonce: &str, key: &str) -> Result<Waited, C10dError> {
         loop {
             let left = (self.left)();
@@ -170,23 +169,23 @@ impl Handshake<'_> {
         }
     }
 
-    /// The ranks that have not answered; rank 0 if all have, since it has not acknowledged that.
+    /// Returns the ranks that have not answered; rank 0 if all have, since it has not acknowledged them.
     fn unanswered(&self, round: &Store) -> Result<Vec<usize>, C10dError> {
         let missing = missing_ranks(round, &answer, 1, self.size)?;
         Ok(if missing.is_empty() { vec![0] } else { missing })
     }
 
-    /// Ends the round for those that still wait. The host of the store stays until they know.
+    /// Ends the round for the ranks that still wait. The host of the store stays until they know.
     fn give_up(&self, round: &Store, missing: Vec<usize>) -> Met {
         let (others, patience) = (self.size - missing.len(), Duration::from_millis(500));
         let hosts_store = self.hosted_by_first && self.rank == 0;
-        // The missing ranks are known, so a store that is lost by now does not matter.
+        // The missing ranks are already known, so losing the store does not matter.
         let _ = round.set(OUTCOME, NOT_ALL).and_then(|()| acknowledge(round, others, hosts_store, patience));
         Met::Missing(missing)
     }
 }
 
-/// Acknowledges what a rank has answered, and returns it.
+/// Acknowledges the answer of a rank, and returns it.
 fn acknowledged_answer(round: &Store, rank: usize) -> Result<String, C10dError> {
     let answered = round.get(&answer(rank))?;
     round.set(&acknowledgement(rank, &answered), "")?;
@@ -209,9 +208,9 @@ fn member(rank: usize) -> String {
     format!("member/{rank}")
 }
 
-/// A text that is unique among all processes and starts.
+/// Returns a text that is unique among all processes and starts.
 fn nonce() -> String {
-    // The hasher's keys come from the system's randomness.
+    // The hasher's keys are random numbers of the system.
     let random = RandomState::new();
     format!("{:016x}{:016x}", random.hash_one(std::process::id()), random.hash_one(SystemTime::now()))
 }

@@ -1,4 +1,4 @@
-//! The route to the master: its store, and the address of this host that leads there.
+//! The route to the master: its store, and this host's address on the way there.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::time::{Duration, Instant};
@@ -7,12 +7,12 @@ use crate::binding::{C10dError, Store};
 use crate::error::{DistError, Failure, Operation};
 use crate::launch::LaunchInfo;
 
-/// Opens the store of a job: the rank that hosts it listens, the other ranks connect.
+/// Opens the store of a job: the rank that hosts it listens, and the others connect.
 pub(super) fn open(launch: &LaunchInfo, timeout: Duration) -> Result<Store, DistError> {
     let ((host, port), began, operation) = (&launch.master, Instant::now(), Operation::Connect);
     if launch.store_host.rank() == Some(launch.rank) {
-        // If all processes are on this host, a loopback address is enough. Otherwise a process on another host may know
-        // this one by another name, whatever the address here.
+        // If all processes are on this host, a loopback address is enough. Otherwise listen on all addresses, because another
+        // host may know this one by another name.
         let loopback = host.parse::<IpAddr>().ok().filter(IpAddr::is_loopback);
         let store = match loopback.filter(|_| launch.local_world == launch.world) {
             Some(address) => Store::host_on(address, *port, timeout),
@@ -45,7 +45,7 @@ pub(super) fn open(launch: &LaunchInfo, timeout: Duration) -> Result<Store, Dist
 fn wait_for_port(host: &str, port: u16, left: impl Fn() -> Duration) -> Result<(), C10dError> {
     let mut pause = Duration::from_millis(10);
     loop {
-        // In a cluster that is still starting, the name may not resolve yet.
+        // Retry, because the name may not resolve yet in a cluster that is still starting.
         let mut last = None;
         for address in (host, port).to_socket_addrs().into_iter().flatten() {
             let patience = left().clamp(Duration::from_millis(1), Duration::from_secs(5));
@@ -64,7 +64,7 @@ fn wait_for_port(host: &str, port: u16, left: impl Fn() -> Duration) -> Result<(
     }
 }
 
-/// Our address on the way to the master, and the master's address as this host resolves it. Sends nothing.
+/// Returns this host's address on the way to the master, and the master's address as resolved here. Sends nothing.
 pub(super) fn route(host: &str, port: u16) -> (IpAddr, IpAddr) {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let mut masters: Vec<_> = (host, port).to_socket_addrs().map(Iterator::collect).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The sum over the gradients of the micro-batches of a batch, with the same bits on any number of processes: see [`tree`].
+//! The sum of the gradients of all micro-batches, with the same bits on any number of processes: see [`tree`].
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::tree::{self, PartialSums, held, stretch};
 const SUM: Operation = Operation::TreeSum;
 
 impl ProcessGroup {
-    /// Adds `all` terms along the tree of [`tree`], of which `terms` are this rank's; every rank receives the sum.
+    /// Adds `all` terms along the [`tree`]; `terms` are those of this rank. Every rank receives the sum.
     pub fn tree_sum(&self, all: usize, terms: Vec<Tensor>) -> Result<Tensor, DistError> {
         let mut sums = self.begin_sum(all);
         for term in terms {
@@ -20,7 +20,7 @@ impl ProcessGroup {
         self.finish_sum(sums)
     }
 
-    /// Begins a sum of `all` terms, to which every rank adds those that it [holds](held), in their order.
+    /// Begins a sum of `all` terms, to which every rank adds those that it [holds](held), in order.
     pub fn begin_sum(&self, all: usize) -> PartialSums<Tensor> {
         PartialSums::new(all, held(all, self.rank, self.size).start)
     }
@@ -29,7 +29,7 @@ impl ProcessGroup {
     ///
     /// # Errors
     ///
-    /// When the term is not a vector, or differs in length from the terms before it.
+    /// If the term is not a vector, or its length differs from that of the earlier terms.
     pub fn add_to_sum(&self, sums: &mut PartialSums<Tensor>, term: Tensor) -> Result<(), DistError> {
         let _guard = tch::no_grad_guard();
         let shape = term.size();
@@ -48,7 +48,7 @@ impl ProcessGroup {
     ///
     /// # Errors
     ///
-    /// When this rank has not added the terms that it holds, or when a process is missing.
+    /// If this rank has not added exactly the terms that it holds, or a process is missing.
     pub fn finish_sum(&self, sums: PartialSums<Tensor>) -> Result<Tensor, DistError> {
         let _guard = tch::no_grad_guard();
         let total = sums.terms();
@@ -63,7 +63,7 @@ impl ProcessGroup {
         let lengths: Vec<i64> =
             (0..self.size).map(|rank| length_of(&stretch(length, rank, self.size))).collect();
         let receive = vec![lengths.get(self.rank).copied().unwrap_or_default(); self.size];
-        // The sums that were sent are not needed any more: the result reuses their memory.
+        // The sums that were sent are no longer needed, so the result reuses their memory.
         let mut whole = match sums.into_iter().next() {
             Some(sum) if sum.is_contiguous() => sum,
             _ => Tensor::f_empty([length], (copies.kind(), copies.device()))?,
@@ -74,7 +74,7 @@ impl ProcessGroup {
 
     /// Adds the partial sums of all ranks by c10d's all-reduce, which sends less between hosts; every rank receives the sum.
     ///
-    /// Its bits are the same on every rank, but depend on their number and on c10d's algorithm.
+    /// The bits are the same on every rank, but depend on the number of ranks and on c10d's algorithm.
     pub fn all_reduce_sums(&self, sums: PartialSums<Tensor>) -> Result<Tensor, DistError> {
         let _guard = tch::no_grad_guard();
         let mut sums = self.local_sums(sums)?.into_iter();
@@ -88,18 +88,18 @@ impl ProcessGroup {
         Ok(whole)
     }
 
-    /// What this rank has added up, in the order of its terms.
+    /// Returns the partial sums of this rank, in the order of its terms.
     fn local_sums(&self, sums: PartialSums<Tensor>) -> Result<Vec<Tensor>, DistError> {
         let total = sums.terms();
-        // The others know how much this rank sends from the terms that it holds.
+        // The other ranks compute from the held terms how much this rank sends, so the terms must be complete.
         if !sums.has_all(&held(total, self.rank, self.size)) {
             return Err(self.argument(SUM, format!("these are not this rank's terms of {total}")));
         }
         Ok(sums.into_subtrees().into_iter().map(|(_, sum)| sum).collect())
     }
 
-    /// Sends each rank its stretch of our sums, and adds our own stretch of all ranks' sums. Returns one copy of it for
-    /// each rank.
+    /// Sends each rank its stretch of this rank's sums, and receives this rank's stretch of all sums. Returns the total of the
+    /// stretch, repeated for each rank.
     fn scatter(&self, total: usize, length: i64, sums: &[Tensor]) -> Result<Tensor, DistError> {
         let subtrees: Vec<_> =
             (0..self.size).map(|rank| tree::subtrees(total, &held(total, rank, self.size))).collect();
@@ -126,7 +126,7 @@ impl ProcessGroup {
                 .map(|(at, subtree)| Ok((subtree, received.f_narrow(0, at as i64 * local, local)?)));
             self.add_up(total, leaves.collect::<Result<_, DistError>>()?)?
         };
-        // The sum lies at the start of `received`, which is at least as long as the copies.
+        // The sum is at the start of `received`, which is at least as long as the copies.
         let size = self.size as i64;
         let copies = received.f_narrow(0, 0, size * local)?;
         let others = copies.f_narrow(0, local, (size - 1) * local)?.f_view([size - 1, local])?;
@@ -140,14 +140,14 @@ impl ProcessGroup {
     }
 }
 
-/// Whether subtrees that cover a tree are all on one level of a complete one.
+/// Returns whether subtrees that cover a tree are all on one level of a complete tree.
 fn is_complete(subtrees: &[Range<usize>]) -> bool {
     let terms = subtrees.first().map_or(0, Range::len);
     subtrees.len().is_power_of_two() && subtrees.iter().all(|subtree| subtree.len() == terms)
 }
 
-/// Adds `rows` vectors along a complete tree into the first: one operation for each level, where a GPU would otherwise start
-/// one for each pair.
+/// Adds `rows` vectors along a complete tree into the first. One operation per level: one per pair would mean many kernel
+/// launches on a GPU.
 fn add_levels(received: &Tensor, rows: i64, length: i64) -> Result<Tensor, DistError> {
     let mut level = received.f_narrow(0, 0, rows * length)?.f_view([rows, length])?;
     let mut rows = rows;

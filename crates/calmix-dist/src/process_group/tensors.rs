@@ -9,12 +9,12 @@ use crate::traffic;
 impl ProcessGroup {
     /// All-reduces the sum over all ranks, in place.
     ///
-    /// All tensors have the same shape and kind. The order of addition depends on the number of processes; where that
-    /// matters use [`ProcessGroup::tree_sum`].
+    /// All tensors have the same shape and kind. The order of addition depends on the number of processes;
+    /// [`ProcessGroup::tree_sum`] has a fixed one.
     ///
     /// # Errors
     ///
-    /// When a process is missing; then `tensor` may hold anything.
+    /// If a process is missing; the contents of `tensor` are then undefined.
     pub fn all_reduce_sum(&self, tensor: &mut Tensor) -> Result<(), DistError> {
         let (bytes, device) = (bytes_of(tensor, tensor.numel() as i64), tensor.device());
         let sent = traffic::all_reduce(bytes, self.size as u64);
@@ -55,11 +55,11 @@ impl ProcessGroup {
 
     /// Sends each rank its piece of `send` and receives one piece from each, both in order of rank.
     ///
-    /// A piece has to be as long as its receiver expects.
+    /// A piece must have the length that its receiver expects.
     ///
     /// # Errors
     ///
-    /// When the lengths do not fit `send`, or when a process is missing.
+    /// If the lengths do not match `send`, or a process is missing.
     pub fn all_to_all(
         &self,
         send: &Tensor,
@@ -82,7 +82,7 @@ impl ProcessGroup {
         Ok(output)
     }
 
-    /// The same into an existing, contiguous vector.
+    /// Exchanges pieces as [`all_to_all`](Self::all_to_all) does, into an existing, contiguous vector.
     pub(super) fn all_to_all_into(
         &self,
         operation: Operation,
@@ -110,7 +110,7 @@ impl ProcessGroup {
         })
     }
 
-    /// The total length of the pieces, one for each rank.
+    /// Returns the total length of the pieces, one for each rank.
     fn total(&self, operation: Operation, counts: &[i64]) -> Result<i64, DistError> {
         let sum = counts.iter().try_fold(0_i64, |sum, count| sum.checked_add(*count));
         sum.filter(|_| counts.len() == self.size && counts.iter().all(|count| *count >= 0)).ok_or_else(|| {
@@ -118,7 +118,7 @@ impl ProcessGroup {
         })
     }
 
-    /// c10d needs contiguous tensors: copies others there and back.
+    /// Runs an operation on a contiguous tensor, as c10d requires; other tensors are copied there and back.
     fn in_place(
         &self,
         tensor: &mut Tensor,

@@ -1,4 +1,4 @@
-//! The terms of a micro-batch's loss, by their kinds, in f32. Over all micro-batches of a group they add up to the group's.
+//! The terms of a micro-batch's loss, by kind, in f32. The sum over the micro-batches of a group is the group's loss.
 
 use calmix_core::loss::LossKind;
 use calmix_core::method::smoothing::Smoothing;
@@ -10,18 +10,18 @@ use tch::{Device, Kind, Reduction, TchError, Tensor};
 use crate::micro_batch_plan::MicroBatchPlan;
 use crate::scalar::guarded;
 
-/// The inputs of a micro-batch's terms.
+/// The inputs of the terms of a micro-batch.
 #[derive(Debug)]
 pub(crate) struct MicroBatchOutput<'a> {
     pub(crate) labels: &'a [u32],
     pub(crate) plan: &'a MicroBatchPlan,
-    /// Logits of the base pass, and of the second one if the released code runs it.
+    /// The logits of the base pass, and of the second one if the released code runs it.
     pub(crate) passes: Vec<BaseLogits<'a>>,
-    /// Logits of the mixtures, if any.
+    /// The logits of the mixtures, if any.
     pub(crate) mixed: Option<Tensor>,
 }
 
-/// Logits of one base pass, with the pseudo-labels that were decided on it.
+/// The logits of one base pass, with its pseudo-labels.
 #[derive(Debug)]
 pub(crate) struct BaseLogits<'a> {
     pub(crate) labelled: Tensor,
@@ -29,7 +29,7 @@ pub(crate) struct BaseLogits<'a> {
     pub(crate) pseudo: &'a PseudoLabels,
 }
 
-/// The inputs that the terms of all micro-batches share.
+/// The inputs that all micro-batches have in common.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terms<'a> {
     pub(crate) smoothing: Smoothing,
@@ -56,7 +56,7 @@ impl Terms<'_> {
         }
     }
 
-    /// L_L: the mean over the labelled rows of the group, as far as they are in the micro-batch.
+    /// Computes the micro-batch's part of L_L, the mean over the labelled rows of the group.
     fn labelled(self, pass: &BaseLogits<'_>, labels: &[u32]) -> Result<Tensor, TchError> {
         let rows = hard_cross_entropy(&pass.labelled, &self.indices(labels)?, self.smoothing)?;
         let (local, all) = (labels.len(), self.partition.labelled);
@@ -64,7 +64,7 @@ impl Terms<'_> {
         if local == all { Ok(mean) } else { guarded(|| mean.f_mul_scalar(local as f64 / all as f64)) }
     }
 
-    /// L_U: the weighted sum over the unlabelled rows, divided by the number of them in the group.
+    /// Computes the micro-batch's part of L_U: the weighted sum over its unlabelled rows, divided by their number in the group.
     fn unlabelled(self, pass: &BaseLogits<'_>) -> Result<Tensor, TchError> {
         let PseudoLabels { labels, weights, .. } = pass.pseudo;
         if labels.is_empty() {
@@ -76,7 +76,7 @@ impl Terms<'_> {
             .f_dot(&Tensor::f_from_slice(&weights)?.f_to_device(self.device)?)
     }
 
-    /// L_mix: the weight of each mixture in the group is part of the plan.
+    /// Computes L_mix; the weight of each mixture is part of the plan.
     fn mixup(self, loss: MixLoss, logits: &Tensor, plan: &MicroBatchPlan) -> Result<Tensor, TchError> {
         let targets = Tensor::f_from_slice(&plan.targets)?
             .f_to_device(self.device)?
@@ -89,7 +89,8 @@ impl Terms<'_> {
         losses.f_dot(&Tensor::f_from_slice(&weights)?.f_to_device(self.device)?)
     }
 
-    /// FreeMatch's fairness of the micro-batch, divided by the number of micro-batches of the group; zero if no row is selected.
+    /// Computes FreeMatch's fairness of the micro-batch, divided by the number of micro-batches per group; zero if no row is
+    /// selected.
     fn fairness(self, pass: &BaseLogits<'_>) -> Result<Tensor, TchError> {
         let PseudoLabels { weights, fairness_target, .. } = pass.pseudo;
         let selected: Vec<i64> = (0..).zip(weights).filter(|&(_, &w)| w > 0.0).map(|(row, _)| row).collect();
@@ -102,7 +103,8 @@ impl Terms<'_> {
         guarded(|| fairness.f_div_scalar(self.micro_batches_of_group()))
     }
 
-    /// The logit distance of the micro-batch, divided by the number of micro-batches of the group; zero if no row is selected.
+    /// Computes the logit distance of the micro-batch, divided by the number of micro-batches per group; zero if no row is
+    /// selected.
     fn logit_distance(self, pass: &BaseLogits<'_>, margin: f64) -> Result<Tensor, TchError> {
         let PseudoLabels { labels, weights, .. } = pass.pseudo;
         if labels.is_empty() {
@@ -133,7 +135,7 @@ impl Terms<'_> {
     }
 }
 
-/// H(y, p) of each row for hard labels, smoothed: `−Σ_c y_c log p_c`.
+/// Computes H(y, p) = `−Σ_c y_c log p_c` of each row, for smoothed hard labels.
 fn hard_cross_entropy(logits: &Tensor, labels: &Tensor, smoothing: Smoothing) -> Result<Tensor, TchError> {
     let classes = logits.size().last().copied().unwrap_or(0);
     let (on, off) = smoothing.on_off(classes as usize);
@@ -142,19 +144,19 @@ fn hard_cross_entropy(logits: &Tensor, labels: &Tensor, smoothing: Smoothing) ->
     if off == 0.0 {
         return chosen.f_neg();
     }
-    // Every class has `off`; the row's own has `on`.
+    // The target is `off` for every class and `on` for the row's own.
     let all = log_p.f_sum_dim_intlist(1, false, Kind::Float)?;
     guarded(|| chosen.f_mul_scalar(off - on))?.f_sub(&guarded(|| all.f_mul_scalar(off))?)
 }
 
-/// H(y, p) of each row for a distribution over the classes.
+/// Computes H(y, p) of each row, for a distribution over the classes.
 fn soft_cross_entropy(logits: &Tensor, targets: &Tensor) -> Result<Tensor, TchError> {
     let log_p = logits.f_log_softmax(1, Kind::Float)?;
     log_p.f_mul(targets)?.f_sum_dim_intlist(1, false, Kind::Float)?.f_neg()
 }
 
-/// `Σ_c t_c·log q_c`, where q is the mean prediction of the rows, divided by their histogram and normalised. A class
-/// without a row counts nothing.
+/// Computes `Σ_c t_c·log q_c`, where q is the mean prediction of the rows, divided by their histogram and normalised. A class
+/// without a row contributes nothing.
 fn fairness(logits: &Tensor, target: &Tensor) -> Result<Tensor, TchError> {
     /// Keeps the logarithm finite (USB's value).
     const FLOOR: f64 = 1e-12;
@@ -169,7 +171,7 @@ fn fairness(logits: &Tensor, target: &Tensor) -> Result<Tensor, TchError> {
     guarded(|| q.f_add_scalar(FLOOR))?.f_log()?.f_mul(target)?.f_mul(&is_present)?.f_sum(Kind::Float)
 }
 
-/// The mean over the classes of `max(0, max_j z_j − z_c − margin)` of each row.
+/// Computes the mean over the classes of `max(0, max_j z_j − z_c − margin)` for each row.
 fn logit_distance(logits: &Tensor, margin: f64) -> Result<Tensor, TchError> {
     let logits = logits.f_to_kind(Kind::Float)?;
     let largest = logits.f_amax(1, true)?;
@@ -177,8 +179,7 @@ fn logit_distance(logits: &Tensor, margin: f64) -> Result<Tensor, TchError> {
     guarded(|| distance.f_sub_scalar(margin))?.f_relu()?.f_mean_dim(1, false, Kind::Float)
 }
 
-/// The mean over the classes of the binary cross-entropy of each, with logits: what the released code compares
-/// mixtures with.
+/// Computes the mean over the classes of the binary cross-entropy with logits, the mixup loss of the released code.
 fn binary_cross_entropy(logits: &Tensor, targets: &Tensor) -> Result<Tensor, TchError> {
     let none = None::<&Tensor>;
     logits.f_binary_cross_entropy_with_logits(targets, none, none, Reduction::None)?.f_mean_dim(

@@ -1,18 +1,17 @@
-//! All parameters of a network in one flat f32 buffer, and the views that a pass computes with.
+//! All parameters of a network in one flat f32 buffer, and views of it for a pass.
 
 use calmix_core::rng::{Domain, Seed};
 use tch::{Device, Kind, TchError, Tensor};
 
 use crate::network::{Init, Layout, Parameter, ParameterId, Region};
 
-/// A buffer with a number for each number of a network's parameters: the parameters themselves, their average,
-/// their momentum.
+/// A buffer in the layout of a network's parameters: the parameters themselves, their EMA, or their momentum.
 #[derive(Debug)]
 pub(crate) struct Flat {
     pub(crate) buffer: Tensor,
 }
 
-/// The parameters as one pass computes with them: convolutions in its precision, all else f32.
+/// The parameters of one pass: convolutions in its precision, all others in f32.
 #[derive(Debug)]
 pub(crate) struct PassWeights {
     views: Vec<Tensor>,
@@ -29,7 +28,7 @@ impl Flat {
         Ok(Self { buffer: Tensor::f_zeros([layout.len() as i64], (Kind::Float, device))? })
     }
 
-    /// The parameters when training starts: the same bits on every machine, because they do not depend on libtorch.
+    /// Creates the initial parameters: the same bits on every machine, because they do not depend on libtorch.
     pub(crate) fn initial(layout: &Layout, seed: Seed, device: Device) -> Result<Self, TchError> {
         let mut numbers = Vec::with_capacity(layout.len());
         for region in REGIONS {
@@ -44,7 +43,7 @@ impl Flat {
         Ok(Self { buffer: Tensor::f_from_slice(&numbers)?.f_to_device(device)? })
     }
 
-    /// The buffer as the variable of differentiation.
+    /// Marks the buffer as the variable of differentiation.
     pub(crate) fn differentiable(self) -> Result<Self, TchError> {
         Ok(Self { buffer: self.buffer.f_set_requires_grad(true)? })
     }
@@ -53,14 +52,14 @@ impl Flat {
         Ok(Self { buffer: self.buffer.f_detach_copy()? })
     }
 
-    /// The parameters for a pass in `precision`. Differentiating by the buffer gives one flat gradient, in
-    /// the order of the buffer.
+    /// Returns the parameters for a pass in `precision`. Differentiating with respect to the buffer gives one flat gradient in
+    /// the same layout.
     pub(crate) fn weights(&self, layout: &Layout, precision: Kind) -> Result<PassWeights, TchError> {
         let sizes = REGIONS.map(|region| layout.len_of(region) as i64);
         let regions = self.buffer.f_split_with_sizes(sizes.as_slice(), 0)?;
         let mut views: Vec<Option<Tensor>> = layout.parameters.iter().map(|_| None).collect();
         for (region, numbers) in REGIONS.into_iter().zip(regions) {
-            // One cast for all convolutions.
+            // Cast all convolutions at once.
             let numbers = if region == Region::Convolution { numbers.f_to_kind(precision)? } else { numbers };
             let sizes: Vec<i64> = layout.of(region).map(|(_, parameter)| parameter.len() as i64).collect();
             let pieces = numbers.f_split_with_sizes(sizes, 0)?;
@@ -72,15 +71,15 @@ impl Flat {
     }
 }
 
-/// The regions in the order they stand in a flat buffer.
+/// The regions of a flat buffer, in order.
 pub(crate) const REGIONS: [Region; 3] = [Region::Convolution, Region::Matrix, Region::Vector];
 
-/// How many numbers at the front of a flat buffer belong to parameters that are decayed.
+/// Returns how many numbers at the start of a flat buffer belong to decayed parameters.
 pub(crate) fn decayed(layout: &Layout) -> i64 {
     (layout.len_of(Region::Convolution) + layout.len_of(Region::Matrix)) as i64
 }
 
-/// The view of a parameter's piece of a flat buffer that has the shape of files.
+/// Returns a view of a parameter's part of a flat buffer, with the shape it has in files.
 fn as_in_files(piece: &Tensor, parameter: &Parameter) -> Result<Tensor, TchError> {
     let shape: Vec<i64> = parameter.shape.iter().map(|&n| n as i64).collect();
     match shape[..] {

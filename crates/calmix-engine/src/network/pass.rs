@@ -22,14 +22,14 @@ pub(crate) struct Pass<'a> {
     pub(crate) epsilon: Option<f64>,
 }
 
-/// How BatchNorm normalises, and whether it updates the running statistics.
+/// The mode of BatchNorm: how it normalises, and whether it updates the running statistics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BatchNormMode {
-    /// By the batch, updating the running statistics.
+    /// Normalises by the batch and updates the running statistics.
     Train,
-    /// By the batch, without updating them.
+    /// Normalises by the batch without updating them.
     TrainFrozen,
-    /// By the running statistics: evaluation.
+    /// Normalises by the running statistics, in an evaluation.
     Eval,
 }
 
@@ -70,7 +70,7 @@ impl Operations for &Pass<'_> {
             training,
             self.momentum.unwrap_or(layer.momentum),
             self.epsilon.unwrap_or(layer.epsilon),
-            // cuDNN may choose; its sums are deterministic for BatchNorm.
+            // Allow cuDNN, whose BatchNorm is deterministic.
             true,
         )
     }
@@ -92,12 +92,12 @@ impl Operations for &Pass<'_> {
         x.f_relu6_()
     }
 
-    /// Of the output of BatchNorm, which it consumes: only the result stays in memory.
+    /// Applies the leaky ReLU to the output of BatchNorm and releases it: only the result stays in memory.
     ///
-    /// The binding's `leaky_relu_` has the slope 0.01 and no other. Its derivative takes one, and is the same
-    /// function: `x` where `x > 0`, else `slope·x`. The derivative of that derivative is what the backward pass needs,
-    /// and it looks at nothing but the sign of the `x` it has kept; the result has the same sign. So the kept `x` is
-    /// released and replaced by the result, as an in-place operation would do.
+    /// The binding's `leaky_relu_` has a fixed slope of 0.01. Its derivative takes a slope and, applied to `x` itself, is the
+    /// same function: `x` where `x > 0`, else `slope·x`. The backward pass needs the derivative of that derivative, which depends
+    /// only on the sign of the saved `x`, and the result has the same sign. So the saved `x` is replaced by the result, as an
+    /// in-place operation would do.
     fn leaky_relu(&mut self, x: Tensor) -> Result<Tensor, TchError> {
         let mut kept = x.f_detach()?;
         let activated = guarded(|| kept.f_leaky_relu_backward(&x, LEAKY_SLOPE, false))?;

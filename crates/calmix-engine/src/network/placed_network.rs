@@ -13,18 +13,18 @@ use crate::network::statistics::RunningStatistics;
 use crate::network::{Network, Output, Outputs};
 use crate::{device, precision};
 
-/// Rows of a pass on a GPU, which has no use for a few at a time. Not measured.
+/// The number of rows per pass on a GPU, which is slow with few rows. Not measured.
 const GPU_ROWS: usize = 512;
 
-/// Rows of an evaluation pass on a processor; fewer of large images.
+/// The number of rows per evaluation pass on a CPU; fewer if images are large.
 const CPU_ROWS: usize = 64;
-/// Bytes of activations of a pass, as far as fewer rows can keep to it: 64 rows of 224 pixels of any network here but the
-/// widest take less.
+/// The size in bytes below which the activations of a pass should stay, by using fewer rows. 64 rows of 224 pixels take less with
+/// all networks here but the widest.
 const PASS_BYTES: usize = 3 << 29;
-/// Activations of the widest kind that are in memory at a time: what a block reads and makes, and its shortcut.
+/// The number of widest activations in memory at a time: a block's input, its output, and its shortcut.
 const LIVE_ACTIVATIONS: usize = 4;
 
-/// How a network runs, and what it reads.
+/// The device of a network and the format of its input.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Placement {
     pub(crate) model: ModelSpec,
@@ -37,7 +37,7 @@ pub(crate) struct Placement {
 #[derive(Debug)]
 pub(crate) struct PlacedNetwork {
     pub(crate) network: Network,
-    /// The live weights, with respect to which the gradient is computed.
+    /// The trained weights, with respect to which the gradient is computed.
     pub(crate) parameters: Flat,
     pub(crate) statistics: RunningStatistics,
     pub(crate) precision: Precision,
@@ -48,7 +48,7 @@ pub(crate) struct PlacedNetwork {
 }
 
 impl PlacedNetwork {
-    /// A network with weights that are on the device already.
+    /// Creates a network whose weights are already on the device.
     pub(crate) fn new(network: Network, placement: &Placement, parameters: Flat) -> Result<Self, TchError> {
         let &Placement { model, precision, norm_momentum, .. } = placement;
         let device = device::torch(placement.device);
@@ -58,7 +58,7 @@ impl PlacedNetwork {
         Ok(Self { network, parameters, statistics, precision, norm_momentum, norm_eps, device, input })
     }
 
-    /// Runs a pass with the live weights; a training pass updates `statistics`.
+    /// Runs a pass with the trained weights; a training pass updates `statistics`.
     pub(crate) fn forward(
         &self,
         images: &Tensor,
@@ -79,15 +79,15 @@ impl PlacedNetwork {
         Pass { weights, statistics, norm, momentum: self.norm_momentum, epsilon: self.norm_eps }
     }
 
-    /// Rows of an evaluation pass: always the same for this network, this size of images and this kind of device.
+    /// Returns the number of rows per evaluation pass, which is always the same for this network, image size and kind of device.
     fn pass_rows(&self) -> usize {
         let max_rows = if self.device.is_cuda() { GPU_ROWS } else { CPU_ROWS };
         let numbers = self.input.side.pow(2) * self.network.channels_per_pixel();
         (PASS_BYTES / (numbers * LIVE_ACTIVATIONS * size_of::<f32>()).max(1)).clamp(1, max_rows)
     }
 
-    /// Evaluates rows in f32 with BatchNorm's running statistics, a fixed number per pass. The last pass is padded, so that every
-    /// pass has the same shape: the outputs of an image depend neither on the other images nor on their number.
+    /// Evaluates rows in f32 with BatchNorm's running statistics, a fixed number per pass. The last pass is padded, so that all
+    /// passes have the same shape: the outputs of an image depend neither on the other images nor on their number.
     pub(crate) fn predict(&self, parameters: &Flat, pixels: &[u8]) -> Result<Outputs, EngineError> {
         let each = self.input.bytes();
         if each == 0 || !pixels.len().is_multiple_of(each) {
@@ -96,7 +96,7 @@ impl PlacedNetwork {
         }
         let _no_gradient = tch::no_grad_guard();
         let mut outputs = Outputs::default();
-        // Once for all passes: a large backbone has more weights than a pass has pixels.
+        // Prepare the weights once for all passes: a large backbone has more weights than a pass has pixels.
         let weights = parameters.weights(self.network.layout(), Kind::Float)?;
         let evaluation = self.pass(&weights, &self.statistics, BatchNormMode::Eval);
         let pass_rows = self.pass_rows();

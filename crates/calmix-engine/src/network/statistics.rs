@@ -4,10 +4,10 @@ use tch::{Device, Kind, TchError, Tensor};
 
 use crate::network::{Layout, StatisticsId};
 
-/// Running means and variances of all BatchNorm layers, always f32.
+/// The running means and variances of all BatchNorm layers, always in f32.
 #[derive(Debug)]
 pub(crate) struct RunningStatistics {
-    /// Means of all layers, then variances.
+    /// The means of all layers, then the variances.
     buffer: Tensor,
     channels: Vec<i64>,
     views: Vec<(Tensor, Tensor)>,
@@ -16,7 +16,7 @@ pub(crate) struct RunningStatistics {
 }
 
 impl RunningStatistics {
-    /// Zero means and unit variances.
+    /// Creates zero means and unit variances.
     pub(crate) fn initial(layout: &Layout, device: Device) -> Result<Self, TchError> {
         let channels: Vec<i64> = layout.statistics.iter().map(|layer| layer.channels as i64).collect();
         let all: i64 = channels.iter().sum();
@@ -37,13 +37,13 @@ impl RunningStatistics {
         Ok(Self { buffer, channels, views, batches })
     }
 
-    /// Mean and variance of a layer: views through which libtorch updates them.
+    /// Returns the mean and the variance of a layer, as views through which libtorch updates them.
     pub(crate) fn at(&self, id: StatisticsId) -> (&Tensor, &Tensor) {
         let (mean, variance) = &self.views[id.0];
         (mean, variance)
     }
 
-    /// Replaces those of a layer.
+    /// Replaces the mean and the variance of a layer.
     pub(crate) fn set(&mut self, id: StatisticsId, mean: &[f32], variance: &[f32]) -> Result<(), TchError> {
         let (kept_mean, kept_variance) = &mut self.views[id.0];
         kept_mean.f_copy_(&Tensor::f_from_slice(mean)?)?;
@@ -51,12 +51,12 @@ impl RunningStatistics {
         Ok(())
     }
 
-    /// A copy to start from, for a pass whose update may be discarded.
+    /// Copies the statistics for a pass whose update may be discarded.
     pub(crate) fn copy(&self) -> Result<Self, TchError> {
         Self::over(self.buffer.f_detach_copy()?, self.channels.clone(), self.batches)
     }
 
-    /// Means of all layers, then variances.
+    /// Returns the means of all layers, then the variances.
     pub(crate) fn numbers(&self) -> &Tensor {
         &self.buffer
     }

@@ -16,9 +16,9 @@ use crate::training::{TrainedHead, train_checked};
 /// The kinds of heads that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Candidate {
-    /// The head of the settings.
+    /// The configured head.
     Settings,
-    /// The head of the settings without the samples that have no label.
+    /// The configured head, trained without the unlabelled samples.
     LabelsAlone,
     /// Logistic regression, on the labels alone.
     LogisticRegression,
@@ -45,7 +45,7 @@ pub(crate) enum Training {
     GaussianMixture(GaussianMixture),
 }
 
-/// Returns the heads to train. [`Candidate::LrEm`] is not among them: it is made of others.
+/// Returns the heads to train. [`Candidate::LrEm`] is not among them: it is the average of two others.
 pub(crate) fn candidates(settings: &HeadSettings, has_unlabelled: bool) -> Vec<(Candidate, Training)> {
     let configured = (Candidate::Settings, Training::Steps(Box::new(*settings)));
     match settings.candidates {
@@ -85,7 +85,7 @@ impl Training {
         }
     }
 
-    /// Returns the steps that it counts in the progress of a fit.
+    /// Returns the number of steps that it adds to the progress of a fit.
     pub(crate) fn steps(&self) -> u64 {
         match self {
             Self::Steps(settings) => settings.steps,
@@ -111,7 +111,7 @@ impl Training {
 }
 
 impl TrainedHead {
-    /// Wraps a head that was not trained step by step: it has no log, and its weights are its moving average.
+    /// Wraps a head that was not trained step by step: it has no log, and its EMA is the head itself.
     pub(crate) fn without_steps(head: Head) -> Self {
         Self { weights: head.clone(), ema: head, log: Vec::new(), margins: SampleMargins::default() }
     }

@@ -1,4 +1,4 @@
-//! A head with its calibrator and its evidence.
+//! A head with its calibrator and its held-out predictions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,7 +86,7 @@ impl FittedHead {
     }
 
     /// Returns the temperature of its calibrator; 1 if it has none. The most likely temperature would not do: if the few labels
-    /// are all predicted right it is the lowest that is allowed, and an average at that temperature is sure of everything.
+    /// are all predicted right, it is the lowest allowed one, and the average is certain of everything.
     fn temperature(&self) -> f64 {
         let temperature = self.calibrator.calibrator().and_then(FittedCalibrator::temperature);
         temperature.map_or(1.0, Temperature::value)
@@ -113,7 +113,7 @@ fn average(first: &[f32], second: &[f32], temperatures: [f64; 2]) -> Vec<f32> {
     pairs.map(|(&a, &b)| (f64::from(a) * first_scale + f64::from(b) * second_scale) as f32).collect()
 }
 
-/// The smallest number of labels that a calibrator is fitted on.
+/// Returns the minimum number of labels that a calibrator is fitted on.
 pub(crate) fn min_labels() -> usize {
     CalibratorKind::Temperature.min_labels()
 }
@@ -123,10 +123,10 @@ pub(crate) fn mean(numbers: &[f64]) -> Option<f64> {
     (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64)
 }
 
-/// The logits of rows by a head that was trained without them.
+/// The out-of-fold logits of rows.
 pub(crate) type FoldLogits = BTreeMap<usize, Vec<f32>>;
 
-/// Returns the predictions of the heads of folds for the labels whose class they know, by ascending id.
+/// Returns the out-of-fold predictions of the labels whose class the head of the fold was trained on, by ascending id.
 pub(crate) fn out_of_fold(
     samples: &HeadSamples<'_>,
     rows: FoldLogits,
@@ -143,7 +143,7 @@ pub(crate) fn out_of_fold(
     predictions
 }
 
-/// Returns the predictions of the heads of folds for the labels whose class they cannot know, by ascending id.
+/// Returns the out-of-fold predictions of the labels whose class the head of the fold was not trained on, by ascending id.
 pub(crate) fn unseen_labels(
     samples: &HeadSamples<'_>,
     rows: &FoldLogits,

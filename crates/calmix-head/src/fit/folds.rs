@@ -16,8 +16,8 @@ pub(crate) struct Folds {
     pub(crate) unseen: BTreeSet<usize>,
 }
 
-/// Deals the labelled rows into folds, each class spread over as many as it has groups for, and no group divided. There are no
-/// folds if every class is in a single one: no head of a fold could know the class of what it predicts.
+/// Deals the labelled rows into folds without dividing a group; each class is spread over as many folds as it has groups for.
+/// There are no folds if every class is in a single one: no head of a fold would know the class of its held-out rows.
 pub(crate) fn folds(samples: &HeadSamples<'_>, rows: &TrainingRows, count: usize, seed: Seed) -> Folds {
     let groups = labelled_groups(samples, rows);
     let mut classes: BTreeMap<u32, BTreeSet<usize>> = BTreeMap::new();
@@ -29,7 +29,7 @@ pub(crate) fn folds(samples: &HeadSamples<'_>, rows: &TrainingRows, count: usize
     let (single, several): (Vec<_>, Vec<_>) = classes.into_values().partition(|groups| groups.len() == 1);
     let mut fold_of: BTreeMap<usize, usize> = BTreeMap::new();
     let mut places = (0..count).cycle();
-    // The single ones come last, so that they do not change where the others are.
+    // Classes with a single group come last, so that they do not change where the others are.
     for of_class in several.into_iter().chain(single) {
         // A group of several classes was dealt with the first of them.
         let mut members: Vec<usize> =

@@ -3,7 +3,7 @@
 use crate::error::HeadError;
 use crate::progress::FitProgress;
 
-/// Rounds of scaling columns and rows in turn. The rows are exact afterwards, the columns nearly so.
+/// The number of rounds, each of which scales columns, then rows. The rows are exact afterwards, the columns nearly so.
 const ROUNDS: usize = 5;
 
 /// Balances rows of probabilities in place, so that the mean of each column comes near its share of `shares`.

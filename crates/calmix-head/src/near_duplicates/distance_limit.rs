@@ -1,8 +1,8 @@
-//! The distance below which two labels are near-duplicates, from the distances between distinct samples.
+//! The distance below which two labels are near-duplicates, estimated from the distances between distinct samples.
 //!
-//! Around a sample the number of distinct samples within a distance `d` grows as `d` to the power of the dimension that the
-//! data have there, which the distances to its k-th and its 2k-th neighbour show. From the k-th neighbour, which is not a copy
-//! unless there are k of them, that gives the number of distinct labels that are expected within `d`.
+//! The number of distinct samples within a distance `d` of a sample grows as `d` to the power of the local dimension of the data,
+//! which follows from the distances to the k-th and the 2k-th neighbour. From the k-th neighbour, which is not a copy unless
+//! there are k of them, that gives the number of distinct labels expected within `d`.
 
 use std::sync::atomic::AtomicBool;
 
@@ -10,16 +10,16 @@ use super::unit_features::{BLOCK, UnitFeatures, distance};
 use crate::error::HeadError;
 use crate::progress::check_stop;
 
-/// The expected number of distinct labels that are as near to a label as its copies.
+/// The expected number of distinct labels within the distance below which labels are linked.
 const COPY: f64 = 0.01;
-/// The expected number of distinct labels that are as near to a label as those that may be copies. Pixels alone do not tell:
-/// most images of one handwritten digit correlate above 0.9 with another one.
+/// The expected number of distinct labels within the distance below which `is_copy` decides. Pixels alone would not do: most
+/// images of one handwritten digit correlate above 0.9 with another one.
 const DOUBTFUL: f64 = 0.05;
-/// The smallest and the largest k: more than the copies that a sample usually has, and few enough to be neighbours.
+/// The smallest and the largest k: more than the usual number of copies of a sample, and few enough to be neighbours.
 const NEIGHBOURS: [usize; 2] = [5, 10];
-/// The k-th neighbour should be of the same class: k is at most this part of the rows of a class.
+/// The divisor of the rows per class that gives k: the k-th neighbour should be of the same class.
 const PART_OF_CLASS: usize = 8;
-/// A class that has fewer rows than this many times k is compared with its own labels too.
+/// The number of rows per class, in units of k, below which a class is compared with its own labels too.
 const SMALL_CLASS: usize = 4;
 /// The smallest reciprocal of the dimension.
 const MIN_GROWTH: f64 = 1e-3;
@@ -31,16 +31,16 @@ struct Neighbourhood {
     far: f64,
 }
 
-/// Distances from a label.
+/// The limits of the distance from a label to its near-duplicates.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct DistanceLimit {
-    /// Below it, another label of the class is a near-duplicate.
+    /// The distance below which another label of the class is a near-duplicate.
     pub(super) copy: f64,
-    /// Below it, another label of the class may be one.
+    /// The distance below which another label of the class may be a near-duplicate.
     pub(super) doubtful: f64,
 }
 
-/// Computes the limits of each label. All are zero if the data show no distances between distinct samples.
+/// Computes the limits of each label. All are zero if the distances between distinct samples cannot be estimated.
 pub(super) fn distance_limits(
     unit: &UnitFeatures,
     stop: &AtomicBool,
@@ -58,7 +58,7 @@ pub(super) fn distance_limits(
         return Ok(vec![DistanceLimit::default(); labels]);
     };
     let growth = growth.max(MIN_GROWTH);
-    // Of k samples among the others, this many are labels.
+    // The number of labels expected among the k nearest of the other samples.
     let expected = (k * (labels - 1)) as f64 / others as f64;
     let mut limits: Vec<DistanceLimit> =
         neighbourhoods.iter().map(|found| limit(found.near, expected, growth)).collect();
@@ -66,9 +66,8 @@ pub(super) fn distance_limits(
     Ok(limits)
 }
 
-/// Lowers the limits of classes with so few rows that the k-th neighbours of their labels are of other classes: these may be
-/// much farther away than distinct samples of the class. There the median distance to the labels of the class takes the place
-/// of the k-th neighbour.
+/// Lowers the limits of small classes. Their labels have k-th neighbours of other classes, which may be much farther away than
+/// distinct samples of their own; the median distance to the labels of the class is used instead.
 fn limit_small_classes(
     unit: &UnitFeatures,
     enough: usize,
@@ -111,7 +110,7 @@ fn limit_small_classes(
     }
 }
 
-/// Computes the limits of a label, if this many distinct labels are expected within a distance.
+/// Computes the limits of a label with `expected` distinct labels within `distance`.
 fn limit(distance: f64, expected: f64, growth: f64) -> DistanceLimit {
     let [copy, doubtful] =
         [COPY, DOUBTFUL].map(|wanted| distance * libm::pow((wanted / expected).min(1.0), growth));
@@ -127,7 +126,7 @@ fn neighbourhoods(unit: &UnitFeatures, k: usize, stop: &AtomicBool) -> Result<Ve
         for cosines in unit.cosines(block, &unit.reference).chunks_exact_mut(columns) {
             let row = found.len();
             if row.is_multiple_of(unit.stride) {
-                // The label itself.
+                // A label is not its own neighbour.
                 cosines[row / unit.stride] = f32::NEG_INFINITY;
             }
             let (nearer, &mut far, _) = cosines.select_nth_unstable_by(2 * k - 1, |a, b| b.total_cmp(a));
@@ -138,8 +137,8 @@ fn neighbourhoods(unit: &UnitFeatures, k: usize, stop: &AtomicBool) -> Result<Ve
     Ok(found)
 }
 
-/// Estimates the reciprocal of the dimension: by which power of the number of neighbours their distance grows, if `far` has
-/// `times` as many within it as `near`. `None` if there are identical vectors at `near`.
+/// Estimates the reciprocal of the local dimension: the exponent with which distance grows with the number of neighbours, if
+/// there are `times` as many within `far` as within `near`. `None` if there are identical vectors at `near`.
 fn growth(near: f64, far: f64, times: f64) -> Option<f64> {
     (near > 0.0).then(|| libm::log(far / near) / libm::log(times))
 }

@@ -1,4 +1,4 @@
-//! The features that are compared, as centred vectors of unit length.
+//! Features as centred vectors of unit length, to be compared by their cosine.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use crate::projection::Projection;
 pub const MAX_LABELS: usize = 20_000;
 /// The maximum number of samples whose distances show how near distinct samples are to each other.
 pub(super) const MAX_REFERENCE: usize = 4_000;
-/// Rows that are multiplied at once.
+/// The number of rows per matrix product.
 pub(super) const BLOCK: usize = 256;
 
-/// The features of the labelled samples, and of some others to compare with.
+/// The features of the labelled samples, and of unlabelled ones as a reference.
 #[derive(Debug, Clone, Copy)]
 pub struct LabelledFeatures<'a> {
     /// One row for each labelled sample, in the order of their ids.
     pub features: Matrix<'a>,
-    /// The class of each.
+    /// The class of each labelled sample.
     pub classes: &'a [u32],
     /// Features of samples without a label: [`unlabelled_needed`](super::unlabelled_needed) of them, or all if they are fewer.
     pub unlabelled: Matrix<'a>,
@@ -32,9 +32,9 @@ pub struct LabelledFeatures<'a> {
 pub(super) struct UnitFeatures {
     /// The labelled samples.
     pub(super) labelled: Vec<f32>,
-    /// A sample of all: some or all labelled samples, then unlabelled ones.
+    /// The reference: some or all labelled samples, then unlabelled ones.
     pub(super) reference: Vec<f32>,
-    /// The distance between the labelled rows that are in the reference.
+    /// The step between the labelled rows that are in the reference.
     pub(super) stride: usize,
     pub(super) width: usize,
     /// The labelled rows of each class, ascending.
@@ -68,7 +68,7 @@ impl UnitFeatures {
         self.labelled.len() / self.width
     }
 
-    /// Returns the vectors of some labelled rows, one after the other.
+    /// Copies the vectors of some labelled rows, one after the other.
     pub(super) fn of(&self, rows: &[usize]) -> Vec<f32> {
         rows.iter().flat_map(|&row| &self.labelled[row * self.width..][..self.width]).copied().collect()
     }

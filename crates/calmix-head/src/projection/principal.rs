@@ -1,8 +1,8 @@
 //! The principal directions of a symmetric matrix by subspace iteration, in f64.
 //!
-//! A block of directions is multiplied by the matrix and made orthonormal again until the part of the trace that it holds no
-//! longer grows; then the directions within it are turned to those of the small matrix (Rayleigh and Ritz). The block has more
-//! directions than are kept, so that those at its end converge too.
+//! A block of directions is multiplied by the matrix and made orthonormal again until its share of the trace no longer grows;
+//! then it is rotated to the eigenvectors of the small matrix (Rayleigh and Ritz). The block has more directions than are kept,
+//! so that the last of these converge too.
 
 use std::sync::atomic::AtomicBool;
 
@@ -13,18 +13,18 @@ use crate::error::HeadError;
 use crate::product::{Operand, multiply};
 use crate::progress::check_stop;
 
-/// Directions beyond those that are kept.
+/// The number of directions in the block beyond those that are kept.
 const EXTRA: usize = 16;
-/// Multiplications between two orthonormalisations, which take as long as several of them.
+/// The number of multiplications between two orthonormalisations; an orthonormalisation takes as long as several of them.
 const POWER: usize = 4;
-/// The relative growth of the part of the trace below which iteration ends.
+/// The relative growth of the share of the trace below which iteration ends.
 const GROWTH: f64 = 1e-5;
 const MAX_ITERATIONS: usize = 50;
-/// Sweeps of Jacobi's rotations over the small matrix.
+/// The number of sweeps of Jacobi's rotations over the small matrix.
 const SWEEPS: usize = 30;
 
-/// Computes the `kept` directions of largest eigenvalue of a symmetric matrix, the largest first, one after the other. The
-/// largest number of each is positive, since an eigenvector has two signs.
+/// Computes the `kept` eigenvectors with the largest eigenvalues of a symmetric matrix, the largest first, one after the other.
+/// The largest component of each is positive, since the sign of an eigenvector is arbitrary.
 ///
 /// # Errors
 /// [`HeadError::Stopped`] if `stop` becomes true.
@@ -83,7 +83,7 @@ pub(super) fn directions(
     Ok(directions)
 }
 
-/// Makes rows orthonormal, twice: once leaves what rounding adds to nearly parallel rows (Giraud et al. 2005).
+/// Orthonormalises rows, twice: after one pass, nearly parallel rows are not orthogonal because of rounding (Giraud et al. 2005).
 fn orthonormalise(rows: &mut [f64], width: usize, stop: &AtomicBool) -> Result<(), HeadError> {
     for _ in 0..2 {
         let count = rows.len() / width;
@@ -104,7 +104,7 @@ fn orthonormalise(rows: &mut [f64], width: usize, stop: &AtomicBool) -> Result<(
     Ok(())
 }
 
-/// Computes eigenvalues and eigenvectors, one after the other, of a small symmetric matrix by Jacobi's rotations.
+/// Computes the eigenvalues and eigenvectors of a small symmetric matrix by Jacobi's rotations.
 fn eigenvectors(
     mut matrix: Vec<f64>,
     size: usize,

@@ -1,5 +1,5 @@
-//! The batches of a training: a pure function of the seed and the step, as with images. Vectors that are not in memory are read
-//! by a thread while the step before is computed.
+//! The batches of a training: a pure function of the seed and the step, as with images. A thread reads vectors that are not in
+//! memory while the previous step is computed.
 
 use std::num::NonZeroU64;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
@@ -13,7 +13,7 @@ use crate::sample_vectors::SampleVectors;
 use crate::samples::{HeadSamples, TrainingRows};
 use crate::settings::HeadSettings;
 
-/// One step's vectors.
+/// The vectors of one step.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) labelled_ids: Vec<u64>,
@@ -21,7 +21,7 @@ pub(crate) struct Batch {
     pub(crate) unlabelled_ids: Vec<u64>,
     /// The position of each unlabelled row's sample among the unlabelled samples.
     pub(crate) slots: Vec<u64>,
-    /// The class of each unlabelled row, where its pseudo-label can be evaluated.
+    /// The class of each unlabelled row whose pseudo-label can be evaluated, otherwise `None`.
     pub(crate) truth: Vec<Option<u32>>,
     /// Weak views: of the labelled rows, then of the unlabelled ones.
     pub(crate) weak: Vec<f32>,
@@ -48,10 +48,9 @@ pub(crate) struct Batches<'a> {
     seed: Seed,
     labelled: FeedCursor,
     unlabelled: Option<(FeedCursor, Membership)>,
-    /// The class of each row of the samples that is known, unless the row is trained on with its label too: of such rows
-    /// the head has memorised it.
+    /// The known class of each row; `None` for rows that are also trained on with their label, which the head has memorised.
     truth: Vec<Option<u32>>,
-    /// A buffer for numbers that are read from a file.
+    /// A buffer for numbers from a file.
     read: Vec<f32>,
 }
 
@@ -108,7 +107,7 @@ impl<'a> Batches<'a> {
         matches!(self.samples.vectors, SampleVectors::Memory(_))
     }
 
-    /// Draws the batch of a step into `batch`, whose memory is used again.
+    /// Draws the batch of a step into `batch`, reusing its memory.
     pub(crate) fn draw(&mut self, step: u64, batch: &mut Batch) -> Result<(), HeadError> {
         batch.clear();
         let samples = self.samples;
@@ -146,7 +145,7 @@ fn drawn_view(first: u8, count: u8, stream: &mut Stream) -> usize {
     if count == 0 { 0 } else { usize::from(first) + stream.index(usize::from(count)) }
 }
 
-/// The number of batches that wait while the next is read. On a single core, the threads take turns once in this many steps.
+/// The number of batches read ahead. On a single core, the threads take turns once in this many steps.
 const READ_AHEAD: usize = 2;
 
 /// The batches of all steps, from the first.
@@ -160,7 +159,7 @@ pub(crate) enum StepBatches<'a> {
     /// Drawn by another thread.
     Ahead {
         ready: Receiver<Result<Batch, HeadError>>,
-        /// Batches whose memory is used again.
+        /// Batches whose memory is reused.
         used: Sender<Batch>,
     },
 }
@@ -200,7 +199,7 @@ impl<'a> StepBatches<'a> {
             Self::Ahead { ready, used } => {
                 let ended = || HeadError::Read("the thread that reads vectors has ended".to_owned());
                 let next = ready.recv().map_err(|_| ended())??;
-                // The reader has ended if it is after the last step: then this memory is not needed.
+                // The reader has ended after the last step; its memory is then not needed.
                 used.send(std::mem::replace(batch, next)).ok();
             }
         }

@@ -1,4 +1,4 @@
-//! The frozen backbone of a recipe: a network that calmix builds itself, or an ONNX encoder.
+//! The frozen backbone of a recipe: a network that calmix builds, or an ONNX encoder.
 
 use calmix_io::safe_open;
 use calmix_lifecycle::pretrained::BackboneFile;
@@ -38,7 +38,7 @@ impl Backbone {
         Ok(Self::Network(ModelSpec::from(recipe), file))
     }
 
-    /// Reads the run's own copy of the backbone, or the one that its recipe names if there is none yet.
+    /// Reads the run's own copy of the backbone; if there is none yet, the file that the recipe names.
     pub fn of_run(recipe: &Recipe, paths: &Paths) -> Result<Self, HeadsError> {
         let encoder = EncoderSpec::of(recipe);
         let path = paths.file(if encoder.is_some() { RunFile::Encoder } else { RunFile::Backbone })?;
@@ -57,12 +57,12 @@ impl Backbone {
 
     fn encoder(spec: EncoderSpec, file: EncoderFile, wanted: &str) -> Result<Self, HeadsError> {
         check_hash(&file.path, &file.hash, wanted)?;
-        // Fails unless it has the output and takes images of this size.
+        // Check now that the model has this output and takes images of this size.
         file.graph(&spec).map_err(HeadsError::pretrained)?;
         Ok(Self::Encoder(spec, file))
     }
 
-    /// The blake3 of the file.
+    /// Returns the blake3 hash of the file.
     pub fn hash(&self) -> &str {
         match self {
             Self::Network(_, file) => &file.hash,
@@ -84,7 +84,7 @@ impl Backbone {
         }
     }
 
-    /// The encoder, if it is one.
+    /// Returns the encoder, unless the backbone is a network.
     pub(crate) fn encoder_spec(&self) -> Option<&EncoderSpec> {
         match self {
             Self::Network(..) => None,
@@ -92,7 +92,7 @@ impl Backbone {
         }
     }
 
-    /// Returns what identifies a cache of features, besides the images.
+    /// Returns the part of the identity of a feature cache that depends on the backbone.
     pub(crate) fn identity(&self, recipe: &Recipe) -> Value {
         let network = &recipe.network;
         match self {
@@ -109,7 +109,7 @@ impl Backbone {
         }
     }
 
-    /// Finds the number of features of an image. Runs an encoder whose file does not declare it.
+    /// Returns the number of features of an image. An encoder whose file does not declare it is run once.
     pub(crate) fn width(&self, run_on: RunOn) -> Result<usize, HeadsError> {
         match self {
             Self::Network(model, _) => Ok(ImageNetwork::width_of(model)),

@@ -1,5 +1,4 @@
-//! The features of a frozen backbone, for a run that trains a head on them: from the cache, after computing what
-//! it lacks.
+//! The features of a frozen backbone, for a run that trains a head on them: read from the cache, after missing ones are computed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,7 +35,7 @@ use crate::head_vectors::HeadVectors;
 use crate::read_vectors::projection_of_run;
 use crate::vector_table::{BLOCK_ROWS, TablePlace, TableWriter, VectorTable, fit_projection, fitted_stride};
 
-/// The number of samples whose pixels are decoded at once.
+/// The number of samples that are decoded at once.
 const DECODE_BATCH: u32 = 16;
 
 /// A frozen backbone and the cache of its features.
@@ -47,11 +46,11 @@ pub(crate) struct FrozenFeatures {
     runtime: String,
     cache: FeatureCache,
     views: Vec<FeatureView>,
-    /// The run's own projection, if there is a run; it may have none yet.
+    /// The projection file of the run, which may not exist yet; `None` without a run.
     projection: Option<ConfinedPath>,
-    /// The folder of the run, for vectors that are too many for memory; `None` if nothing may be written there.
+    /// The folder of the run, for vectors that do not fit into memory; `None` if nothing may be written there.
     scratch: Option<PathBuf>,
-    /// Whether the features must reach the cache, since no run follows that could use them from memory.
+    /// Whether the features must be written to the cache, because no run follows that could use them from memory.
     must_cache: bool,
     /// Whether the cache can be written; `false` once a write has failed.
     is_writable: bool,
@@ -79,6 +78,7 @@ impl FrozenFeatures {
         };
         let runtime = runtime(recipe)?;
         let width = backbone.width(run_on)?;
+        // Runs share features only if everything that these depend on is the same.
         let identity = FeatureIdentity {
             format: features::FORMAT,
             dataset: dataset.to_owned(),
@@ -113,7 +113,7 @@ impl FrozenFeatures {
         }
         let must_cache = frozen.must_cache;
         match FeatureCache::open(&folder, &identity) {
-            // Storage that is temporarily unavailable comes back, and may hold hours of work.
+            // Do not fall back in this case: the storage will be available again, and may hold the features of hours of work.
             Err(error) if !must_cache && !error.is_transient() => frozen.disable_cache(&error),
             opened => frozen.cache = opened?,
         }
@@ -156,7 +156,7 @@ impl FrozenFeatures {
         if self.is_writable { memory } else { memory.with_features(self.views.len(), width) }
     }
 
-    /// Computes this process's part of the features that the cache lacks for these samples.
+    /// Computes this process's part of the features of these samples that the cache lacks.
     ///
     /// # Errors
     /// [`HeadsError::Stopped`] if the run has to stop; the cache keeps what was computed.
@@ -172,17 +172,17 @@ impl FrozenFeatures {
         if needs.is_empty() {
             return Ok(());
         }
-        // A run whose features are all cached needs no network.
+        // Load the network only now: with all features cached, it is not needed.
         let backbone = self.backbone.network(self.run_on)?;
         let total = needs.iter().map(|need| (need.ids.len() * need.views.len()) as u64).sum();
         let mut count = WorkCount::begin(&*work.on_progress, Work::Features, total);
-        // Consecutive pages of the same views go through one loader, so that no pass of the backbone ends with a page.
-        // Samples that are only evaluated have pages of their own, also if they lack the same view.
+        // One loader reads consecutive pages of the same views, so that batches of the backbone may cross the ends of pages.
+        // Samples that are only evaluated have their own pages, even if they lack the same view.
         let mut runs = needs.chunk_by(|page, next| page.views == next.views && page.number() < next.number());
         runs.try_for_each(|pages| self.make_pages(&backbone, pages, work, &mut count))
     }
 
-    /// Adds a page to the cache; in memory if it cannot be written.
+    /// Adds a page to the cache; keeps it in memory if the cache cannot be written.
     fn store(&mut self, page: &MissingPage, vectors: Vec<u8>) -> Result<(), HeadsError> {
         if self.is_writable {
             match self.cache.write(page, &vectors) {
@@ -193,7 +193,7 @@ impl FrozenFeatures {
         Ok(self.cache.hold(page, vectors)?)
     }
 
-    /// Computes pages of the same views. Each is stored when the first sample of the next one arrives.
+    /// Computes pages of the same views. A page is stored when the first sample of the next one arrives.
     fn make_pages(
         &mut self,
         backbone: &ImageNetwork,
@@ -222,13 +222,14 @@ impl FrozenFeatures {
             };
             let mut narrow = Vec::with_capacity(batch.ids.len() * bytes);
             for pixels in batch.pixels.chunks(backbone.pass_bytes()) {
-                // A batch of many views takes a minute, and a loader that is ahead of the backbone does not check the stop flag.
+                // Check the stop flag here: a batch of many views takes a minute, and a loader that is ahead of the backbone does
+                // not check it.
                 if work.stop.load(Ordering::Relaxed) {
                     return Err(HeadsError::Stopped);
                 }
                 narrow.extend(to_f16(&backbone.outputs(pixels)?.features));
             }
-            // Corrupt samples are left out, and tried again by the next run.
+            // Corrupt samples are left out; the next run tries them again.
             for (&id, sample) in batch.ids.iter().zip(narrow.chunks_exact(bytes)) {
                 if !page.holds(id) {
                     self.store(&page, std::mem::take(&mut vectors))?;
@@ -242,8 +243,8 @@ impl FrozenFeatures {
         self.store(&page, vectors)
     }
 
-    /// Reads the projected features that the run is trained and evaluated on; the projection is the run's own if it has one.
-    /// Pages that turn out to be damaged are computed again first.
+    /// Reads the projected features that the run is trained and evaluated on, with the run's own projection if it has one.
+    /// Damaged pages are computed again first.
     pub(crate) fn load(
         &mut self,
         recipe: &Recipe,
@@ -261,15 +262,14 @@ impl FrozenFeatures {
         ));
         self.make(needed, PagePart::ALL, work)?;
         loop {
-            // Ends: each time, one page fewer counts as present.
+            // The loop ends: each iteration without a result marks a damaged page as absent.
             if let Some(vectors) = self.load_cached(recipe, needed, work.stop)? {
                 return Ok(vectors);
             }
         }
     }
 
-    /// Projects the features of the samples in the cache; `None` if some of its pages are damaged, which count as absent from then
-    /// on.
+    /// Projects the cached features of the samples; `None` if some pages are damaged, which then count as absent.
     fn load_cached(
         &mut self,
         recipe: &Recipe,
@@ -296,7 +296,7 @@ impl FrozenFeatures {
         Ok(tables.map(|(training, evaluation)| HeadVectors { projection, info, training, evaluation }))
     }
 
-    /// Projects features page by page, so that only one page of them is in memory; `None` if a page is damaged.
+    /// Projects features page by page, so that only one page is in memory; `None` if a page is damaged.
     fn table(
         &mut self,
         ids: Vec<u64>,
@@ -325,7 +325,7 @@ impl FrozenFeatures {
         Ok(Some(table.finish(ids)?))
     }
 
-    /// Reads the features of samples in their clean views, before the projection. Samples that the cache lacks are left out.
+    /// Reads the clean features of samples before the projection. Samples that are not in the cache are left out.
     pub(crate) fn clean_features(
         &mut self,
         ids: &[u64],
@@ -352,11 +352,11 @@ impl FrozenFeatures {
     ) -> Result<Option<Projection>, HeadsError> {
         let width = self.width;
         let dimensions = recipe.network.dimensions as usize;
-        // Without samples to fit one to, there has to be one.
+        // Without training samples none can be fitted, so the run must have one.
         if let Some(own) = self.projection.as_ref().filter(|own| ids.is_empty() || safe_open::exists(own)) {
             return projection_of_run(own, width, dimensions).map(Some);
         }
-        // An analysis takes seconds, and runs with the same samples share it.
+        // Fitting takes seconds, so runs with the same samples share the result.
         let samples: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
         let name = format!("{}-{dimensions}.projection", ModelInfo::hash(&samples));
         let kept = self.cache.kept(&name, max_projection_bytes(width));
@@ -382,7 +382,8 @@ impl FrozenFeatures {
         Ok(Some(projection))
     }
 
-    /// Writes the backbone and the projection into the run. Runs share the cache's copy of the backbone, if there can be one.
+    /// Writes the backbone and the projection into the run. Runs share the cache's copy of the backbone by hard links if
+    /// possible.
     pub(crate) fn copy_to_run(&mut self, run: &Run, projection: &Projection) -> Result<(), HeadsError> {
         let file = self.backbone.run_file();
         let bytes = self.backbone.bytes();

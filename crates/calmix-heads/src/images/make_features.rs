@@ -1,5 +1,5 @@
-//! Gets the features of a frozen backbone: from the cache, into which missing ones are computed first, by the run
-//! itself or by processes that do nothing else. Near-duplicates among the labelled images are found by their features and pixels.
+//! The computation of a frozen backbone's features, by a run itself or by processes that do nothing else, and the search for
+//! near-duplicates among the labelled images by features and pixels.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -23,19 +23,18 @@ use crate::head_settings::{check_head, decide_head};
 use crate::head_vectors::HeadVectors;
 use crate::label_copies::{LabelCopies, compared_unlabelled};
 
-/// Sets up the computation of features of these images; its progress goes to the sinks.
+/// Creates the computation of features of these images; its progress goes to the sinks.
 fn work<'a>(request: &'a mut RunRequest<'_>, images: &'a RunImages) -> FeatureWork<'a> {
     let RunRequest { stop, warn, sinks, .. } = request;
     let sinks = RefCell::new(sinks);
-    // An error of a sink does not end the run: the terminal may close.
+    // An error of a sink does not end the run: a terminal may have been closed.
     let on_progress = move |progress: &WorkProgress| {
         sinks.borrow_mut().iter_mut().for_each(|sink| drop(sink.work(progress)))
     };
     FeatureWork { images, stop, warn: Arc::clone(warn), on_progress: Box::new(on_progress) }
 }
 
-/// Computes the features of the frozen backbone that a run with this recipe needs, or this process's part of them. The
-/// dataset has to be prepared.
+/// Computes this process's part of the features that a run with this recipe needs. The dataset must be prepared.
 ///
 /// # Errors
 /// If the recipe has no head, or its dataset or its backbone cannot be used; [`HeadsError::Stopped`] if it has to stop, and the
@@ -50,7 +49,7 @@ pub fn make_features(
     let threads = threads(recipe.recipe.train.threads, 1);
     decide_head(&mut recipe, threads)?;
     let recipe = &recipe.recipe;
-    // There is no run, so the split is drawn now; the recipe names the cache.
+    // Without a run, the split is drawn here; the recipe names the cache.
     let samples = RunSamples::open(recipe, &Paths::new(""), None)?;
     let images = RunImages::new(recipe, &samples.dataset, 1);
     let warn = Arc::clone(&request.warn);
@@ -58,7 +57,7 @@ pub fn make_features(
     frozen.make(&samples.needed(), part, &work(&mut request, &images))
 }
 
-/// The vectors of a run, and which of its labels are near-duplicates.
+/// The vectors of a run, and the near-duplicates among its labels.
 pub(crate) struct RunVectors {
     pub(crate) vectors: HeadVectors,
     pub(crate) copies: LabelCopies,
@@ -78,7 +77,7 @@ pub(crate) fn vectors_of_run(
     let mut frozen = FrozenFeatures::open(recipe, place, &samples.fingerprint, Arc::clone(&warn))?;
     let work = work(request, images);
     let needed = samples.needed();
-    // Before hours of work on features that would not fit.
+    // Refuse now, before hours of work on features that would not fit.
     frozen.memory(recipe, &needed, samples.classes.len()).check()?;
     frozen.make(&needed, PagePart::ALL, &work)?;
     let vectors = frozen.load(recipe, &needed, &work)?;
@@ -88,8 +87,8 @@ pub(crate) fn vectors_of_run(
     Ok(RunVectors { vectors, copies })
 }
 
-/// Loads the vectors that the head of a run is evaluated on. Features are computed in memory: those in a folder may have been
-/// written by another user.
+/// Loads the vectors that the head of a run is evaluated on. Features are computed in memory: those in the run's folder may have
+/// been written by another user.
 pub(crate) fn vectors_to_evaluate(
     recipe: &Recipe,
     samples: &RunSamples,
@@ -108,7 +107,7 @@ pub(crate) fn vectors_to_evaluate(
 /// Searches the labelled images of a run for near-duplicates. `mean` is the mean of the features of all images.
 ///
 /// # Errors
-/// [`HeadsError::Stopped`] if the run has to stop, or what cannot be read.
+/// [`HeadsError::Stopped`] if the run has to stop; the errors of reading images and features.
 fn link_images(
     recipe: &Recipe,
     samples: &RunSamples,

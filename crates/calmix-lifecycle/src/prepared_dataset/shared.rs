@@ -17,8 +17,8 @@ use calmix_recipe::{Data, LayoutName, SourceName};
 
 use crate::error::{LifecycleError, StartError};
 
-/// Links the prepared dataset of an earlier run, or of `calmix prepare`, into the folder of a new run; returns where it was found.
-/// `None` if none is of exactly these files, or the file system has no hard links.
+/// Links the prepared dataset of an earlier run, or of `calmix prepare`, into the folder of a new run; returns where it was
+/// found. `None` if none was prepared from exactly these files, or the file system has no hard links.
 pub(super) fn share(spec: &SourceSpec, root: &Path, places: &[PathBuf], target: &Path) -> Option<PathBuf> {
     let candidates: Vec<PathBuf> = places.iter().flat_map(|place| prepared_in(place)).collect();
     if candidates.is_empty() {
@@ -34,7 +34,7 @@ pub(super) fn share(spec: &SourceSpec, root: &Path, places: &[PathBuf], target: 
     Some(found)
 }
 
-/// Refuses a prepared dataset that `--prepared` names if it does not match the files.
+/// Refuses the prepared dataset that `--prepared` names if it does not match the files.
 pub(super) fn check(
     prepared: &Path,
     dataset: &Dataset,
@@ -67,7 +67,7 @@ pub(super) fn check(
     .into())
 }
 
-/// Formats the options of `calmix prepare` that read the dataset as the recipe does, each after a space.
+/// Formats the options that make `calmix prepare` read the dataset as the recipe does, each after a space.
 fn reading_options(data: &Data) -> String {
     let columns = [("--path-column", &data.path_column), ("--label-column", &data.label_column)];
     let vectors = [("--labels", &data.labels), ("--vector-column", &data.vector_column)];
@@ -88,14 +88,14 @@ fn reading_options(data: &Data) -> String {
     given.into_iter().filter_map(option).collect()
 }
 
-/// Names a source as recipes do.
+/// Returns the name of a source in recipes.
 fn source_name(spec: &SourceSpec) -> String {
     let is_it = |source: &&SourceName| Data { source: **source, ..Data::default() }.source_spec() == *spec;
     let name = SourceName::ALL.iter().find(is_it);
     name.map_or_else(|| "another source or with other settings".to_owned(), |source| source.word().to_owned())
 }
 
-/// Lists the folder itself if it is a prepared dataset, then those of the runs in it, by name.
+/// Lists the prepared datasets at a place: the folder itself if it is one, then those of the runs in it, by name.
 fn prepared_in(place: &Path) -> Vec<PathBuf> {
     let has_stamp = |folder: &PathBuf| folder.join(SourceStamp::FILE).is_file();
     let entries = fs::read_dir(place).into_iter().flatten().flatten();
@@ -106,27 +106,28 @@ fn prepared_in(place: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Checks the owners. A prepared dataset decides labels, so one of another user must not be used silently.
+/// Returns whether both folders have the same owner. A prepared dataset decides labels, so one of another user must not be used
+/// silently.
 fn has_same_owner(prepared: &Path, run: &Path) -> bool {
     let owner =
         |path: &Path| fs::symlink_metadata(path).ok().filter(fs::Metadata::is_dir).map(|found| found.uid());
     owner(prepared).is_some() && owner(prepared) == owner(run)
 }
 
-/// Links all files or none: first under a scratch name, which is removed from a run that was killed.
+/// Links all files or none. The links are made in a scratch folder first, which the next run removes if this one is killed.
 fn link_all(from: &Path, to: &Path) -> Option<()> {
     let scratch = ScratchFolder::new(to.parent()?, PREPARING).ok()?;
     let made = scratch.path().join("prepared");
     fs::create_dir(&made).ok()?;
     for entry in fs::read_dir(from).ok()? {
         let entry = entry.ok()?;
-        // A link would be linked as such, and lead elsewhere from there.
+        // Do not link a symbolic link: the copy would lead elsewhere.
         if !entry.file_type().ok()?.is_file() {
             return None;
         }
         let linked = made.join(entry.file_name());
         fs::hard_link(entry.path(), &linked).ok()?;
-        // Check what is linked now: the name may have meant another file when the folder was listed.
+        // Check the file that was linked: its name may have meant another file when the folder was listed.
         let found = fs::symlink_metadata(&linked).ok().filter(fs::Metadata::is_file)?;
         if found.uid() != fs::symlink_metadata(&made).ok()?.uid() {
             return None;

@@ -1,8 +1,8 @@
-//! Chooses the pretrained backbone and the image size of a head for a folder of images, by a fixed rule of the number of
-//! views: the same command chooses the same on every machine.
+//! Chooses the pretrained backbone and the image size of a head for a folder of images, by a fixed rule on the number of views,
+//! so that the same command makes the same choice on every machine.
 //!
-//! Larger images and larger backbones are more accurate, and take longer. The rule keeps the time of the features at about
-//! five minutes on two cores, up to 50,000 views:
+//! Larger images and larger backbones are more accurate, and take longer. The rule keeps the time of the features at about five
+//! minutes on two cores, up to 50,000 views:
 //!
 //! | views | backbone | pixels |
 //! |---|---|---|
@@ -11,8 +11,8 @@
 //! | up to 50,000 | the smallest | 160 |
 //! | more | the smallest | 128 |
 //!
-//! The best backbone is an EfficientNet-Lite before any other, and the one with more parameters before smaller ones; the
-//! smallest is the EfficientNet-Lite with the fewest parameters, or any network if there is none.
+//! The best backbone is an EfficientNet-Lite before any other, and the one with more parameters before smaller ones; the smallest
+//! is the EfficientNet-Lite with the fewest parameters, or any network if there is none.
 
 use std::cmp::Reverse;
 
@@ -28,12 +28,12 @@ const MAX_VIEWS_OF_BEST: u64 = 20_000;
 const MAX_VIEWS_AT_224: u64 = 10_000;
 const MAX_VIEWS_AT_160: u64 = 50_000;
 
-/// A backbone, an image size, and the views to compute.
+/// A backbone, an image size, and the number of views to compute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackboneChoice {
     pub weights: String,
     pub size: u32,
-    /// Views to compute, if the cache has none.
+    /// The number of views to compute if none is cached.
     pub views: u64,
 }
 
@@ -47,8 +47,8 @@ impl BackboneChoice {
 #[derive(Debug, Clone, Copy)]
 struct Candidate<'a> {
     name: &'a str,
-    /// On 300 photos a head on ResNet-50 made 26 mistakes and one on EfficientNet-Lite2, which has a quarter of its
-    /// parameters, 14: the family comes first.
+    /// Whether this is an EfficientNet-Lite. The family comes first: on 300 photos a head on ResNet-50 made 26 mistakes, and one
+    /// on EfficientNet-Lite2, which has a quarter of its parameters, 14.
     is_lite: bool,
     parameters: usize,
 }
@@ -60,7 +60,7 @@ impl<'a> From<&'a StoredWeights> for Candidate<'a> {
     }
 }
 
-/// Counts the views that pass the backbone: all views that a head is trained on, and one of each test image.
+/// Counts the views that pass through the backbone: all views that a head is trained on, and one of each test image.
 fn views(recipe: &Recipe, dataset: &Dataset, split: &LabelSplit) -> Result<u64, LifecycleError> {
     let counts = split.counts(dataset)?;
     let unlabelled = recipe.unlabelled_samples(counts.unlabelled);
@@ -70,20 +70,20 @@ fn views(recipe: &Recipe, dataset: &Dataset, split: &LabelSplit) -> Result<u64, 
         "" => 0,
         name => dataset.subset(name).map(|ids| ids.end - ids.start)?,
     };
-    // The labelled samples are then among the unlabelled ones too, and each passes once.
+    // The labelled samples are then among the unlabelled ones, and each passes once.
     let has_every_sample = recipe.labels.include_labelled && unlabelled == counts.unlabelled;
     let labelled = if has_every_sample { 0 } else { counts.labelled };
     Ok((labelled + unlabelled) * each + test)
 }
 
-/// Lists the pretrained weights of the user. Those that cannot be read are skipped; `calmix weights list` shows why.
+/// Lists the user's pretrained weights. Those that cannot be read are skipped; `calmix weights list` shows why.
 pub(super) fn weights_available() -> Vec<StoredWeights> {
     let folder = WeightsFolder::of_user();
     let names = folder.names().unwrap_or_default();
     names.iter().filter_map(|name| folder.stored(name).ok()).collect()
 }
 
-/// Chooses among the weights of the user; `None` if there are none.
+/// Chooses among the user's weights; `None` if there are none.
 pub(super) fn choose(
     weights: &[StoredWeights],
     recipe: &Recipe,
@@ -94,12 +94,12 @@ pub(super) fn choose(
         return Ok(None);
     }
     let candidates: Vec<Candidate<'_>> = weights.iter().map(Candidate::from).collect();
-    Ok(rule(&candidates, views(recipe, dataset, split)?))
+    Ok(choose_by_views(&candidates, views(recipe, dataset, split)?))
 }
 
 /// Applies the rule at the top of this file.
-fn rule(candidates: &[Candidate<'_>], views: u64) -> Option<BackboneChoice> {
-    // Of two equal ones, the first by name.
+fn choose_by_views(candidates: &[Candidate<'_>], views: u64) -> Option<BackboneChoice> {
+    // Ties are broken by name.
     let best = candidates.iter().min_by_key(|one| (Reverse((one.is_lite, one.parameters)), one.name))?;
     let smallest = candidates.iter().min_by_key(|one| (!one.is_lite, one.parameters, one.name))?;
     let chosen = if views <= MAX_VIEWS_OF_BEST { best } else { smallest };
@@ -123,7 +123,7 @@ mod tests {
     const TINY: Candidate<'_> = Candidate { name: "tiny", is_lite: false, parameters: 1 };
 
     fn chosen(candidates: &[Candidate<'_>], views: u64) -> Option<(String, u32)> {
-        rule(candidates, views).map(|choice| (choice.weights, choice.size))
+        choose_by_views(candidates, views).map(|choice| (choice.weights, choice.size))
     }
 
     #[test]

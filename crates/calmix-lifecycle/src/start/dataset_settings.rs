@@ -1,4 +1,4 @@
-//! The keys of a recipe that a prepared dataset decides: how its files are read, and which of its splits a run uses.
+//! The keys of a recipe that a prepared dataset decides: how its files are read, and which splits a run uses.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use toml::Value;
 
 use crate::start_context::{InsteadOfTest, StartNotice};
 
-/// Returns the keys that read a folder as `prepared` was read, so that `train --prepared` needs no option of `prepare` again; `None`
-/// for a published dataset, or one whose stamp does not record them.
+/// Returns the keys with which `prepared` was read, so that `train --prepared` needs no option of `prepare` again; `None` for a
+/// published dataset, or if the stamp does not record them.
 pub(super) fn source_settings(prepared: &Path) -> Option<Vec<(&'static str, Value)>> {
     match SourceStamp::read(prepared).ok()??.source {
         SourceSpec::Folder { layout, shrink, groups } => {
@@ -59,8 +59,8 @@ fn source(source: SourceName) -> (&'static str, Value) {
     ("dataset.source", Value::String(source.to_string()))
 }
 
-/// Chooses the splits to evaluate on and to train on without labels, unless the user sets them. Changes `recipe` at once, since
-/// the split of the labels depends on them.
+/// Chooses the splits to evaluate on and to train on without labels, unless the user sets them. Changes `recipe` too, since the
+/// split of the labels depends on them.
 pub(super) fn choose_splits(
     resolved: &Resolved,
     recipe: &mut Recipe,

@@ -1,5 +1,5 @@
-//! The recipe of a run that is about to start. Settings of the user take precedence over those that the dataset and the available
-//! weights decide. It is resolved twice: before the dataset is read, and after.
+//! The recipe of a run that is about to start. The user's settings take precedence over those that the dataset and the available
+//! weights decide. It is resolved twice, before and after the dataset is read.
 
 use std::path::{Path, PathBuf};
 
@@ -22,28 +22,28 @@ use crate::error::{LifecycleError, StartError};
 use crate::splits::draw_split;
 use crate::start_context::StartContext;
 
-/// The origin of settings that the contents of the dataset folder decide.
+/// The origin of settings that follow from the contents of the dataset folder.
 const FOLDER_CONTENTS: &str = "contents of the dataset folder";
 /// The origin of settings that follow from a list of unlabelled samples.
-const LISTED: &str = "list of unlabelled samples";
-/// The origin of settings that the available weights and the number of views decide.
+const UNLABELLED_LIST: &str = "list of unlabelled samples";
+/// The origin of settings that follow from the available weights and the number of views.
 const VIEW_COUNT: &str = "fixed rule of the number of views";
-/// The origin of settings without which the method that the user sets would have no effect.
+/// The origin of the numbers of views that a method on a head needs to have an effect.
 const METHOD_VIEWS_ORIGIN: &str = "method set for a head";
-/// The weak views, and the strong views, of a method's head unless the user sets their number.
+/// The number of weak views, and of strong views, for a method on a head, unless the user sets it.
 const METHOD_VIEWS: i64 = 2;
-/// The value of `network.train` with which a head is trained.
+/// The value of `network.train` that trains a head.
 const HEAD: &str = "head";
 
 /// The recipe before its dataset is read.
 #[derive(Debug, Clone)]
 pub struct Draft {
     layers: Layers,
-    /// The recipe so far: with any of the available weights if calmix is going to choose among them.
+    /// The recipe so far. If calmix is going to choose the backbone, it has the first of the available ones.
     pub resolved: Resolved,
     /// The built-in recipe, if calmix chose it.
     pub chosen_recipe: Option<&'static str>,
-    /// The weights to choose from; empty if the recipe needs none, or the user names some.
+    /// The weights to choose from; empty if the recipe needs none, or the user names one.
     weights: Vec<StoredWeights>,
 }
 
@@ -56,16 +56,16 @@ pub struct CompletedDraft {
 }
 
 impl Draft {
-    /// Resolves the settings of the user. If these name neither a recipe nor a file, the folder of the dataset, the device and the
-    /// available weights choose a recipe. `device` finds the device of this machine; it is called only if the user names
+    /// Resolves the user's settings. If they name neither a recipe nor a file, the folder of the dataset, the device and the
+    /// available weights decide the recipe. `device` finds the device of this machine; it is called only if the user names
     /// neither a recipe nor a device.
     pub fn new(layers: Layers, device: impl FnOnce() -> Device) -> Result<Self, LifecycleError> {
         let chosen_recipe = chosen_recipe(&layers, device)?;
         let mut layers = chosen_recipe.into_iter().fold(layers, Layers::recipe);
         layers = layers.clone().decided(FOLDER_CONTENTS, reading_of_folder(&layers));
         if layers.word("labels.unlabelled_file").is_some_and(|list| !list.is_empty()) {
-            // The recipe's own limit is for folders of any length; whoever writes a list has chosen.
-            layers = layers.decided(LISTED, [("labels.unlabelled_count", Value::Integer(0))]);
+            // The limit of the recipe is meant for folders of any size. A user who lists samples wants all of them.
+            layers = layers.decided(UNLABELLED_LIST, [("labels.unlabelled_count", Value::Integer(0))]);
         }
         layers = layers.clone().decided(METHOD_VIEWS_ORIGIN, views_of_method(&layers));
         let chooses = layers.base() == Some(HEAD_RECIPE) && !layers.is_set_by_user("network.weights");
@@ -75,13 +75,13 @@ impl Draft {
         Ok(Self { layers, resolved, chosen_recipe, weights })
     }
 
-    /// The built-in recipe that it is based on, if any.
+    /// Returns the built-in recipe that it is based on, if any.
     pub fn base(&self) -> Option<&str> {
         self.layers.base()
     }
 
-    /// The folder for the features of a frozen backbone: the one that the user sets, or else beside the dataset, for all its
-    /// runs. `None` if a whole network is trained.
+    /// Returns the folder for the features of a frozen backbone: the one that the user sets, or one beside the dataset that all
+    /// its runs share. `None` if a whole network is trained.
     pub fn feature_cache(&self) -> Option<String> {
         let recipe = &self.resolved.recipe;
         match recipe.network.cache.as_str() {
@@ -94,7 +94,7 @@ impl Draft {
         }
     }
 
-    /// Sets the prepared dataset, unless the user does.
+    /// Sets the prepared dataset, unless the user sets one.
     pub fn use_prepared(&mut self, prepared: &Path) {
         let prepared = Value::String(prepared.to_string_lossy().into_owned());
         self.layers = self.layers.clone().decided(FOLDER_CONTENTS, [("dataset.prepared", prepared)]);
@@ -124,7 +124,7 @@ impl Draft {
     }
 }
 
-/// Returns whether these layers train a head, on images or on vectors, without resolving them. `device` is called as by
+/// Returns whether these layers train a head, on images or on vectors, without resolving them. `device` is called as in
 /// [`Draft::new`].
 pub fn trains_head(layers: &Layers, device: impl FnOnce() -> Device) -> Result<bool, LifecycleError> {
     let chosen = chosen_recipe(layers, device)?;
@@ -132,13 +132,13 @@ pub fn trains_head(layers: &Layers, device: impl FnOnce() -> Device) -> Result<b
     Ok(layers.word("network.train") == Some(HEAD))
 }
 
-/// Resolves the layers with the configuration of the weights that they name.
+/// Resolves the layers, with the configuration of the weights that they name.
 fn resolve(layers: Layers) -> Result<Resolved, LifecycleError> {
     let layers = with_pretrained(layers, &WeightsFolder::of_user()).map_err(LifecycleError::pretrained)?;
     Ok(layers.resolve()?)
 }
 
-/// The built-in recipe for a folder of the user's own images; `None` if the user names a recipe.
+/// Returns the built-in recipe for a folder of the user's own images; `None` if the user names a recipe.
 fn chosen_recipe(
     layers: &Layers,
     device: impl FnOnce() -> Device,
@@ -159,14 +159,14 @@ fn chosen_recipe(
     if !is_own_format(source_name) {
         let recipe = recipe_for(source_name);
         let current = std::env::current_dir().unwrap_or_default();
-        // As the user most likely named it: the layers have the absolute path.
+        // Show the path as the user most likely typed it: the layers have the absolute one.
         let folder = folder.strip_prefix(current).unwrap_or(&folder).to_owned();
         return Err(StartError::NeedsRecipe { folder, source_name, recipe }.into());
     }
     let named = layers.word("train.device").and_then(|name| name.parse::<Device>().ok());
     let weights = layers.word("network.weights").unwrap_or_default();
     let names_encoder = WeightsFolder::of_user().find_encoder(weights).is_some();
-    // An encoder can only be below a head.
+    // An encoder can only be the backbone of a head.
     if names_encoder {
         return Ok(Some(HEAD_RECIPE));
     }
@@ -177,7 +177,7 @@ fn chosen_recipe(
     }))
 }
 
-/// Decides how a folder of images is read: as the prepared dataset that the user names, or by the names of its files.
+/// Returns the keys that read a folder of images: as the prepared dataset that the user names, or by the names of its files.
 fn reading_of_folder(layers: &Layers) -> Vec<(&'static str, Value)> {
     let folder = layers.word("dataset.path").filter(|folder| !folder.is_empty());
     let Some(folder) = folder.filter(|_| is_for_folders(layers.base())) else { return Vec::new() };
@@ -196,12 +196,13 @@ fn reading_of_folder(layers: &Layers) -> Vec<(&'static str, Value)> {
         source @ (SourceName::LabelsCsv | SourceName::Webdataset | SourceName::Parquet) => {
             vec![("dataset.source", Value::String(source.to_string()))]
         }
-        // The names of its folders are its labels.
+        // The names of the subfolders are the labels.
         _ => Vec::new(),
     }
 }
 
-/// Sets the views for the head of a method: the recipe for folders has none, and a user who sets the method wants its head.
+/// Returns the numbers of views for a method on a head: the recipe for folders has none, and a user who sets a method wants it to
+/// have an effect.
 fn views_of_method(layers: &Layers) -> Vec<(&'static str, Value)> {
     let is_of_method = |path: &str| path == "preset" || path.starts_with("method.");
     let keys = ["network.weak_views", "network.strong_views"];
@@ -212,7 +213,7 @@ fn views_of_method(layers: &Layers) -> Vec<(&'static str, Value)> {
     keys.map(|key| (key, Value::Integer(METHOD_VIEWS))).to_vec()
 }
 
-/// Returns whether the user names columns, which means that there is a list of labels.
+/// Returns whether the user names columns, which implies a list of labels.
 fn names_columns(layers: &Layers) -> bool {
     layers.is_set_by_user("dataset.path_column") || layers.is_set_by_user("dataset.label_column")
 }

@@ -1,4 +1,4 @@
-//! Prepares a run on images, or on vectors that the user already has.
+//! The preparation of a run, on images or on the user's own vectors.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,19 +23,19 @@ use crate::run_samples::VectorShape;
 use crate::splits::draw_split;
 use crate::start_context::StartContext;
 
-/// The origin of settings that the contents of the vector file decide.
+/// The origin of settings that follow from the contents of the vector file.
 pub const FILE_CONTENTS: &str = "contents of the vectors' file";
 
 #[derive(Debug)]
 pub struct PreparedRun {
-    /// The recipe, with everything that the dataset and the weights decide.
+    /// The recipe, with all settings that the dataset and the weights decide.
     pub resolved: Resolved,
     pub dataset: Dataset,
-    /// Which labels are trained on, and which are held out.
+    /// The labels that are trained on, and those that are held out.
     pub split: LabelSplit,
     /// The backbone, if calmix chose it.
     pub backbone: Option<BackboneChoice>,
-    /// The folder of the run. Dropped before the run starts, it is removed again.
+    /// The folder of the run. It is removed if this is dropped before the run starts.
     pub folder: RunFolder,
 }
 
@@ -82,7 +82,7 @@ pub fn prepare_vectors(
     Ok(PreparedRun { resolved, dataset, split, backbone: None, folder })
 }
 
-/// Splits the views after the first: half of them weak, the others strong. A single view serves for both.
+/// Divides the views after the first into weak and strong ones, half each. A single view serves as both.
 pub fn view_settings(views: usize) -> [(&'static str, Value); 2] {
     let more = views.saturating_sub(1);
     let weak = more / 2;

@@ -1,4 +1,4 @@
-//! The layer of a recipe that pretrained weights set: their network or encoder, and the images that they expect.
+//! The recipe layer of pretrained weights: their network or encoder, and the images that they expect.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,8 @@ use toml::Value;
 
 use crate::pretrained::EncoderFile;
 
-/// Adds the configuration of the pretrained weights that the layers name by `network.weights`, if any: above our recipes,
-/// below everything that the user sets. `config.json` takes precedence over the metadata of the weights.
+/// Adds the configuration of the pretrained weights that `network.weights` names, if any: above the built-in recipes, below the
+/// user's settings. `config.json` takes precedence over the metadata of the weights.
 pub fn with_pretrained(layers: Layers, folder: &WeightsFolder) -> Result<Layers, FileError> {
     let Some(named) = layers.word("network.weights").filter(|named| !named.is_empty()) else {
         return Ok(layers);
@@ -32,8 +32,8 @@ pub fn with_pretrained(layers: Layers, folder: &WeightsFolder) -> Result<Layers,
     Ok(layers.pretrained(settings.iter().map(|(place, key, value)| (place.as_path(), *key, value.clone()))))
 }
 
-/// Returns the settings of the configurations. A frozen backbone gets images of the recipe's size, since smaller ones take a
-/// fraction of the time.
+/// Returns the settings in the configurations. A frozen backbone gets images of the recipe's size instead, since smaller ones
+/// take a fraction of the time.
 fn weights_settings(file: &WeightsFile, frozen: bool) -> Vec<(&Path, &'static str, Value)> {
     let word = |word: &Option<String>| word.clone().map(Value::String);
     let channels = |numbers: [f64; 3]| Value::Array(numbers.map(Value::Float).to_vec());
@@ -56,7 +56,7 @@ fn weights_settings(file: &WeightsFile, frozen: bool) -> Vec<(&Path, &'static st
     settings
 }
 
-/// Returns the settings that an encoder decides itself, and those of the configuration beside it.
+/// Returns the settings that an encoder fixes itself, and those of the configuration beside it.
 fn encoder_settings(
     layers: &Layers,
     file: &EncoderFile,
@@ -74,7 +74,7 @@ fn encoder_settings(
     let configured = file.config.as_ref().and_then(|(_, config)| config.size);
     if let Some((place, config)) = &file.config {
         let channels = |numbers: [f64; 3]| Value::Array(numbers.map(Value::Float).to_vec());
-        // A crop of another size than the one that the model takes does not apply.
+        // Ignore a crop whose size is not that of the model's images.
         let resize = config.resize.filter(|_| choice.side.is_none() || choice.side == config.size);
         let values = [
             ("augment.size", config.size.map(pixels)),

@@ -125,7 +125,7 @@ impl Isotonic {
         self.n
     }
 
-    /// Both ends of every block, or its one score.
+    /// Creates the function from blocks: a knot at both ends of each, one knot if it has a single score.
     fn from_blocks(blocks: &[Pool], n: usize) -> Self {
         let mut scores = Vec::new();
         let mut values = Vec::new();
@@ -140,7 +140,7 @@ impl Isotonic {
         Self { scores, values, n }
     }
 
-    /// Neither empty nor falling, and no gap too wide for f64: what `predict` relies on.
+    /// Checks what `predict` relies on: there are knots, values never fall, and no gap overflows f64.
     fn checked(self) -> Result<Self, MetricsError> {
         let (Some(x0), Some(x1)) = (self.scores.first(), self.scores.last()) else {
             return Err(MetricsError::NoSamples);
@@ -159,7 +159,7 @@ impl Isotonic {
     }
 }
 
-/// Weighted means of sorted samples with equal scores.
+/// Merges sorted samples with equal scores into their weighted means.
 fn average_ties(samples: &[Pool]) -> Vec<Pool> {
     samples
         .chunk_by(|a, b| a.first == b.first)
@@ -167,7 +167,7 @@ fn average_ties(samples: &[Pool]) -> Vec<Pool> {
         .collect()
 }
 
-/// Pool adjacent violators: one pass with a stack, linear in the number of blocks.
+/// Pools adjacent violators in one pass with a stack, linear in the number of blocks.
 fn pool_violators(samples: Vec<Pool>) -> Vec<Pool> {
     let mut stack: Vec<Pool> = Vec::with_capacity(samples.len());
     for mut block in samples {
@@ -180,7 +180,7 @@ fn pool_violators(samples: Vec<Pool>) -> Vec<Pool> {
     stack
 }
 
-/// The mean is moved, not recomputed from sums: equal values stay exactly equal.
+/// Merges two pools. The mean is moved, not recomputed from sums, so that equal values stay exactly equal.
 fn merge(a: Pool, b: Pool) -> Pool {
     let weight = a.weight + b.weight;
     Pool { first: a.first, last: b.last, value: a.value + (b.value - a.value) * (b.weight / weight), weight }

@@ -31,7 +31,7 @@ use crate::lbfgs::Search;
 pub const DEFAULT_L2: f64 = 1.0;
 
 const MAX_ITERATIONS: usize = 1_000;
-// Of the mean objective, in variables scaled to a curvature of at most about one.
+// A gradient of the mean objective, in variables scaled to a curvature of at most about one.
 const GRADIENT_TOLERANCE: f64 = 1e-9;
 
 /// A scale and a bias per class.
@@ -178,7 +178,7 @@ impl VectorScaling {
         if expected == got { Ok(()) } else { Err(MetricsError::Classes { expected, got }) }
     }
 
-    /// Parameter `k` of 2C: the scales, then the biases.
+    /// Returns parameter `k` of 2C: the scales, then the biases.
     fn parameter(&mut self, k: usize) -> &mut f64 {
         let classes = self.scale.len();
         if k < classes { &mut self.scale[k] } else { &mut self.bias[k - classes] }
@@ -218,10 +218,10 @@ impl VectorScaling {
     }
 }
 
-/// The length of each parameter that makes the curvature along it at most about one.
+/// Returns the unit of each parameter in which the curvature along it is at most about one.
 ///
-/// The curvature by wⱼ is at most E(z²ⱼ)/4, by bⱼ at most 1/4. Without this, logits of a thousand and biases
-/// of one would make a quasi-Newton method slow.
+/// The curvature by wⱼ is at most E(z²ⱼ)/4, by bⱼ at most 1/4. Without this, logits of a thousand and biases of one would make a
+/// quasi-Newton method slow.
 fn units(logits: Matrix, l2: f64) -> Vec<f64> {
     let mut squares = vec![0.0; logits.width()];
     for row in logits.iter() {

@@ -1,5 +1,4 @@
-//! The choice of the held-out labels that a model stores, if there are too many: a draw of all of them, and enough of each
-//! class.
+//! The choice of the held-out labels that a model stores, if there are too many: a random draw, and enough of each class.
 
 use std::collections::BTreeMap;
 
@@ -81,7 +80,7 @@ pub(super) fn kept_rows(ids: &[u64], groups: &[u32], max_rows: usize) -> Vec<usi
             rows.sort_by_cached_key(|&row| key(row));
             rows.truncate(each);
         }
-        // Not by the lowest key of a group, which is lower the more rows it has.
+        // Sorting groups by their lowest key would prefer large groups, whose lowest key is lower.
         of_groups.sort_by_cached_key(|rows| {
             let group = rows.first().and_then(|&row| groups.get(row)).copied().unwrap_or_default();
             (Seed(0).stream(Domain::Group, 1, u64::from(group)).next_u64(), group)

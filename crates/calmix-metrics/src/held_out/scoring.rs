@@ -18,7 +18,8 @@ pub fn score(predictions: &Predictions, calibrator: &Calibrator) -> Result<HeldO
     Ok(stored(&held_out, &predictions.ids))
 }
 
-/// Scores the labels that fitted a calibrator, each by a fit without it, and those whose class no model of a fold could know.
+/// Scores the labels that fitted a calibrator, each by a fit without it, and the labels of classes that the head of their fold
+/// was not trained on.
 ///
 /// # Errors
 /// If labels and logits do not match, there are fewer than two, or `stop` returns true.
@@ -40,7 +41,7 @@ pub fn score_cross_fitted(
     Ok(stored(&held_out, &ids))
 }
 
-/// Returns what a model stores of these labels: all of them, or a draw, and then enough of each class beside it.
+/// Selects the labels that a model stores: all of them, or a draw of them with enough of each class beside it.
 fn stored(held_out: &HeldOut, ids: &[u64]) -> HeldOut {
     let rows = kept_rows(ids, &held_out.group, HeldOut::MAX_LABELS);
     let mut by_class = ClassScores::default();

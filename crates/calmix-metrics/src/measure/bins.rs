@@ -34,7 +34,7 @@ impl ReliabilityBin {
     }
 }
 
-/// Expected calibration error `Σ n_b/n · |accuracy_b − confidence_b|` (Naeini, Cooper and Hauskrecht, 2015).
+/// Computes the expected calibration error `Σ n_b/n · |accuracy_b − confidence_b|` (Naeini, Cooper and Hauskrecht, 2015).
 ///
 /// In [0, 1]; zero without predictions.
 pub fn ece(bins: &[ReliabilityBin]) -> f64 {
@@ -52,7 +52,7 @@ pub fn confidence_gap(bins: &[ReliabilityBin]) -> f64 {
     mean(bins, |gap| -gap)
 }
 
-/// Averages a function of the gap of their bin over predictions.
+/// Averages `of`, a function of the gap of a bin, over the predictions of all bins.
 fn mean(bins: &[ReliabilityBin], of: impl Fn(f64) -> f64) -> f64 {
     mean_of_bins(bins, |bin| of(bin.gap()))
 }
@@ -63,13 +63,12 @@ fn mean_of_bins(bins: &[ReliabilityBin], of: impl Fn(&ReliabilityBin) -> f64) ->
     sum / total.max(1) as f64
 }
 
-/// Squared calibration error with its plug-in bias removed, `Σ n_b/n · (gap_b² − a_b(1 − a_b)/(n_b − 1))`.
+/// Computes the squared calibration error with its plug-in bias removed, `Σ n_b/n · (gap_b² − a_b(1 − a_b)/(n_b − 1))`.
 ///
-/// The accuracy of a small bin scatters around its true value, and the square of a gap counts that scatter as
-/// error: even a perfectly calibrated classifier measures above zero, the more so the fewer predictions a bin
-/// has. Subtracting the estimated variance leaves an unbiased estimate (Kumar, Liang and Ma, "Verified
-/// uncertainty calibration", 2019), which can be negative. It still depends on the bins: they hide what
-/// cancels within them.
+/// The accuracy of a small bin scatters around its true value, and the square of a gap counts that scatter as error: even a
+/// perfectly calibrated classifier measures above zero, the more so the fewer predictions a bin has. Subtracting the estimated
+/// variance leaves an unbiased estimate (Kumar, Liang and Ma, "Verified uncertainty calibration", 2019), which can be negative.
+/// It still depends on the bins: they hide what cancels within them.
 ///
 /// The variance of a bin with one prediction cannot be estimated: it counts as zero, as in the authors' code.
 pub fn debiased_squared_error(bins: &[ReliabilityBin]) -> f64 {

@@ -10,12 +10,12 @@ use super::{Binned, Binning, Counts, Edges, ReliabilityBin, ece};
 use crate::checked;
 use crate::error::MetricsError;
 
-/// Class-wise expected calibration error: the mean over classes of the binned error of that class's
-/// probability against "this is the class".
+/// Computes the class-wise expected calibration error: the mean over classes of the binned error of that class's probability
+/// against "this is the class".
 ///
-/// Kull et al., "Beyond temperature scaling", 2019; the static calibration error of Nixon et al., "Measuring
-/// calibration in deep learning", 2019. With many classes almost all probabilities are near zero and well
-/// calibrated, so the metric falls with the number of classes: compare it only for the same number of classes.
+/// Kull et al., "Beyond temperature scaling", 2019; the static calibration error of Nixon et al., "Measuring calibration in deep
+/// learning", 2019. With many classes almost all probabilities are near zero and well calibrated, so the metric falls with the
+/// number of classes: compare it only for the same number of classes.
 ///
 /// # Errors
 /// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
@@ -28,7 +28,7 @@ pub fn class_wise_ece<T: Scalar>(
     if matches!(binning, Binning::EqualWidth { .. }) {
         return Ok(ClassWise::new(probabilities, labels, binning)?.ece(&counts));
     }
-    // One class after the other: all of them prepared would be many times as large as the matrix.
+    // One class at a time: preparing all of them would take many times the memory of the matrix.
     checked::probabilities(probabilities, labels)?;
     let of_class = |class| {
         let (probability, happened) = events(probabilities, labels, class);
@@ -82,7 +82,7 @@ impl<'a, T: Scalar> ClassWise<'a, T> {
         Ok(Self { classes, bins })
     }
 
-    /// Keeps probabilities whose owner does not live as long; they and the labels must have been checked.
+    /// Owns the probabilities instead of borrowing them; they and the labels must have been checked.
     pub(crate) fn owning(
         probabilities: Vec<T>,
         classes: usize,
@@ -95,7 +95,7 @@ impl<'a, T: Scalar> ClassWise<'a, T> {
         Self { classes, bins }
     }
 
-    /// Class-wise expected calibration error; see [`class_wise_ece`].
+    /// Computes the class-wise expected calibration error; see [`class_wise_ece`].
     pub fn ece(&self, counts: &Counts) -> f64 {
         let sum: f64 = match &self.bins {
             Bins::EqualWidth(cells) => cells.bins(counts).map(|bins| ece(&bins)).sum(),
@@ -107,8 +107,8 @@ impl<'a, T: Scalar> ClassWise<'a, T> {
 
 /// The contribution of each row to the bins of equal width of every class; a bin of a class is a cell.
 ///
-/// Most probabilities are in the lowest bin of their class. They are added in one pass over the rows, which vector units
-/// like; the few others are a list. The probabilities themselves are not copied.
+/// Most probabilities are in the lowest bin of their class. They are added in one pass over the rows, which suits vector units;
+/// the few others are in a list. The probabilities themselves are not copied.
 #[derive(Debug, Clone)]
 struct Cells<'a, T: Clone> {
     widths: EqualWidth,
@@ -123,7 +123,7 @@ struct Cells<'a, T: Clone> {
 #[derive(Debug, Clone, Copy)]
 struct Other {
     class: u32,
-    /// There are at most as many bins as a `NonZeroU16` counts, and one more.
+    /// Fits: there are at most `u16::MAX` + 1 bins.
     bin: u32,
 }
 
@@ -131,12 +131,12 @@ struct Other {
 struct CellRow {
     /// The cell of the true class.
     happened: usize,
-    /// The end of the others of this row.
+    /// The end of this row's entries in `others`.
     end: usize,
 }
 
 impl<'a, T: Scalar> Cells<'a, T> {
-    /// Probabilities, one for each class and label, and labels must have been checked.
+    /// Divides checked probabilities, one for each class and label, into cells.
     fn new(probabilities: Cow<'a, [T]>, classes: usize, labels: &[u32], widths: EqualWidth) -> Self {
         let bins = widths.ranges.len();
         let lowest = widths.end_of_lowest();

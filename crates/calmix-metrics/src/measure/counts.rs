@@ -16,7 +16,7 @@
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counts {
-    /// Whole numbers, in the type of what they are multiplied with.
+    /// Whole numbers, as f64 because they are multiplied with f64.
     of_row: Vec<f64>,
     total: f64,
 }

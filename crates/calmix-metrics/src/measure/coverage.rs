@@ -30,7 +30,7 @@ pub struct CoveragePoint {
 #[derive(Debug, Clone)]
 pub struct RiskCoverage {
     ties: Ties,
-    /// One where a row is wrong, otherwise zero.
+    /// 1 if the row is wrong, otherwise 0.
     wrong: Vec<f64>,
 }
 

@@ -8,7 +8,7 @@ use crate::checked;
 use crate::error::MetricsError;
 use crate::exponential::negative_log_likelihood;
 
-/// Brier score: `Σ_c (p_c − [label = c])²` per row, averaged over the rows; from 0 to 2.
+/// Computes the Brier score: `Σ_c (p_c − [label = c])²` per row, averaged over the rows; from 0 to 2.
 ///
 /// # Errors
 /// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
@@ -33,14 +33,13 @@ pub fn brier_of_rows<T: Scalar>(
     rows(probabilities, labels, checked::probability_row, of_row)
 }
 
-/// Negative log-likelihood of softmax(`logits` / `temperature`): the mean of `ln Σ exp(z/T) − z_label/T`.
+/// Computes the negative log-likelihood of softmax(`logits` / `temperature`): the mean of `ln Σ exp(z/T) − z_label/T`.
 ///
-/// Computed in f64 and relative to the largest logit, so that it is accurate for any confidence. Probabilities would need a
-/// floor under their logarithm.
+/// Computed in f64 and relative to the largest logit, so that it is accurate for any confidence. Probabilities would need a floor
+/// under their logarithm.
 ///
 /// # Errors
-/// If there is not one label per row, a label is not a class, a logit is not finite, or the temperature is
-/// not positive.
+/// If there is not one label per row, a label is not a class, a logit is not finite, or the temperature is not positive.
 pub fn nll_from_logits<T: Scalar>(
     logits: MatrixOf<'_, T>,
     labels: &[u32],
@@ -64,8 +63,8 @@ pub fn nll_of_rows<T: Scalar>(
     rows(logits, labels, checked::logit_row, of_row)
 }
 
-/// Computes the mean of −ln of the probability of each label. Infinite if a label has probability zero: no floor is put
-/// under the logarithm. Logits, if there are any, are more accurate ([`nll_from_logits`]).
+/// Computes the mean of −ln of the probability of each label. Infinite if a label has probability zero: the logarithm has no
+/// floor. If there are logits, [`nll_from_logits`] is more accurate.
 ///
 /// # Errors
 /// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
@@ -84,7 +83,7 @@ pub fn nll_of_probability_rows<T: Scalar>(
     probabilities: MatrixOf<'_, T>,
     labels: &[u32],
 ) -> Result<Vec<f64>, MetricsError> {
-    // Subtracted from zero, ln 1 gives positive zero.
+    // 0 − ln 1 is +0, whereas −ln 1 would be −0.
     let of_row = |row: &[T], label: usize| 0.0 - libm::log(row[label].into());
     rows(probabilities, labels, checked::probability_row, of_row)
 }

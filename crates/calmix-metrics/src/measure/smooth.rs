@@ -11,17 +11,16 @@ pub struct SmoothEce {
     pub bandwidth: f64,
 }
 
-/// Smooth ECE (Błasiok and Nakkiran, "Smooth ECE: principled reliability diagrams via kernel smoothing", 2023).
+/// Computes the smooth ECE (Błasiok and Nakkiran, "Smooth ECE: principled reliability diagrams via kernel smoothing", 2023).
 ///
-/// Replaces bins by a Gaussian kernel reflected at 0 and 1: `smECE(σ) = ∫ |r(t)| dt / ∫ d(t) dt`, where `r` is
-/// the residual `confidence − correct` smoothed over confidences with bandwidth σ and `d` their smoothed
-/// density. The bandwidth is the fixed point `smECE(σ) = σ`, the scale at which error and resolution balance;
-/// the error decreases in σ, so bisection finds it, to 1/1024. A small change of a confidence changes the result
-/// only slightly, which no binned error guarantees.
+/// Replaces bins by a Gaussian kernel reflected at 0 and 1: `smECE(σ) = ∫ |r(t)| dt / ∫ d(t) dt`, where `r` is the residual
+/// `confidence − correct` smoothed over confidences with bandwidth σ and `d` their smoothed density. The bandwidth is the fixed
+/// point `smECE(σ) = σ`, the scale at which error and resolution balance; the error decreases in σ, so bisection finds it, to
+/// 1/1024. A small change of a confidence changes the result only slightly, which no binned error guarantees.
 ///
-/// Discretised exactly as in the authors' package `relplot`, so that the numbers agree with it: residuals
-/// are spread over a grid of at least 10/σ cells and 1000, smoothed there, and read at 10/σ points or 200.
-/// The rows are put in the order of confidence first: shuffled rows give the same bits.
+/// Discretised exactly as in the authors' package `relplot`, so that the numbers agree with it: residuals are spread over a grid
+/// of at least 10/σ cells and 1000, smoothed there, and read at 10/σ points or 200. The rows are put in the order of confidence
+/// first: shuffled rows give the same bits.
 pub fn smooth_ece(predictions: &TopLabel) -> SmoothEce {
     if predictions.is_empty() {
         return SmoothEce::default();
@@ -96,7 +95,7 @@ fn spread_over_grid(rows: &[Pair], nodes: usize) -> Vec<(usize, Pair)> {
     let below = grid[1..].iter().rev();
     let above = grid[..nodes - 1].iter().rev();
     let reflected = below.chain(&grid).chain(above).copied().enumerate();
-    // Adding nothing changes no sum, not in the last bit; with few rows nearly all places are empty.
+    // Adding an empty node changes no sum, not even in the last bit, and with few rows nearly all are empty.
     reflected.filter(|&(_, value)| value != Pair::default()).collect()
 }
 

@@ -99,7 +99,7 @@ impl TopLabel {
     }
 }
 
-/// Rows in the ascending order of confidence, in runs of equal ones.
+/// Rows in ascending order of confidence, in runs of equal confidence.
 #[derive(Debug, Clone)]
 pub(super) struct Ties {
     rows: Vec<usize>,

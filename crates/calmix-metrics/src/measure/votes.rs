@@ -1,8 +1,8 @@
-//! Compares a model's confidence with the votes of several annotators on the same images.
+//! A comparison of a model's confidence with the votes of several annotators on the same images.
 //!
-//! CIFAR-10H (Peterson, Battleday, Griffiths, Russakovsky: "Human uncertainty makes classification more robust", ICCV
-//! 2019) has about fifty votes per image. A model that is as uncertain as the annotators has a low cross-entropy with their
-//! votes, and is less confident where they disagree.
+//! CIFAR-10H (Peterson, Battleday, Griffiths, Russakovsky: "Human uncertainty makes classification more robust", ICCV 2019) has
+//! about fifty votes per image. A model that is as uncertain as the annotators has a low cross-entropy with their votes, and is
+//! less confident where they disagree.
 
 use calmix_core::matrix::Matrix;
 use calmix_core::softmax::confidence;

@@ -75,7 +75,7 @@ impl Default for Resampling {
 }
 
 impl Resampling {
-    /// Computes the bootstrap percentile interval of one measure of `rows` rows, as [`Intervals`] has them.
+    /// Computes the bootstrap percentile interval of a measure of `rows` rows, in the same way as [`Intervals`].
     ///
     /// ```
     /// use calmix_core::rng::Seed;
@@ -170,8 +170,8 @@ impl Intervals {
     }
 
     /// Computes the intervals as [`of`](Self::of) does, unless `stop` returns true before a replicate. Whole
-    /// [groups](crate::groups) are drawn, and the exact intervals are those of as many samples as there are groups, as if the
-    /// samples of a group were copies: exact if they are, else too wide.
+    /// [groups](crate::groups) are drawn. The exact intervals are those of as many samples as there are groups, as if the samples
+    /// of a group were copies: exact if they are, otherwise too wide.
     pub(crate) fn of_rows(
         rows: &PreparedRows,
         groups: &[u32],

@@ -31,7 +31,7 @@ const fn equal_width(count: u16) -> Binning {
     Binning::EqualWidth { bins: bins(count), edges: EDGES }
 }
 
-/// A number of bins of at least one.
+/// Returns a number of bins, at least one.
 const fn bins(count: u16) -> NonZeroU16 {
     NonZeroU16::MIN.saturating_add(count - 1)
 }

@@ -4,7 +4,7 @@
 //! I_½(s, s), which is exactly ½, it is off by 3e-7 at s = 10⁵, by 9e-3 at 10⁶ and by more than 1 at 10⁸; this one by 8e-11,
 //! 5e-10 and 1e-7. Its inverse can panic or never return (#435).
 
-/// I at x of (a, b), both positive: the probability that a variable of that beta distribution is below x.
+/// Computes I_x(a, b) for positive a and b: the probability that a Beta(a, b) variable is below x.
 pub(super) fn regularised(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -22,7 +22,7 @@ pub(super) fn regularised(a: f64, b: f64, x: f64) -> f64 {
     }
 }
 
-/// The continued fraction of the incomplete beta function, by Lentz's method.
+/// Computes the continued fraction of the incomplete beta function by Lentz's method.
 pub(super) fn fraction(a: f64, b: f64, x: f64) -> f64 {
     let nonzero = |v: f64| if v.abs() < 1e-300 { 1e-300 } else { v };
     let mut c = 1.0;

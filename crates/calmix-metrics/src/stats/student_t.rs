@@ -92,7 +92,7 @@ fn solve(
     libm::exp(s)
 }
 
-/// P(T > t), t ≥ 0.
+/// Computes P(T > t) for t ≥ 0.
 fn outside(t: f64, degrees: f64) -> f64 {
     if degrees > NEARLY_NORMAL {
         normal_outside(toward_normal(t, degrees))
@@ -113,7 +113,7 @@ fn normal_density(z: f64) -> f64 {
     libm::exp(-0.5 * z * z) / std::f64::consts::TAU.sqrt()
 }
 
-/// The t of `degrees` of freedom with the tail of the normal z.
+/// Returns the t of `degrees` of freedom with the same tail as the normal z.
 fn near_normal(z: f64, degrees: f64) -> f64 {
     let q = z * z;
     let terms = [
@@ -125,7 +125,7 @@ fn near_normal(z: f64, degrees: f64) -> f64 {
     z + terms.iter().rev().fold(0.0, |sum, term| (sum + term) / degrees)
 }
 
-/// The normal z with the tail of t at `degrees` of freedom: the inverse of [`near_normal`].
+/// Returns the normal z with the same tail as t at `degrees` of freedom: the inverse of [`near_normal`].
 fn toward_normal(t: f64, degrees: f64) -> f64 {
     // Where the expansion has no meaning the tail is zero in f64 anyway.
     if t > 50.0 {
@@ -138,33 +138,33 @@ fn toward_normal(t: f64, degrees: f64) -> f64 {
     z
 }
 
-/// P(T > t), t ≥ 0.
+/// Computes P(T > t) for t ≥ 0.
 fn exact_outside(t: f64, degrees: f64) -> f64 {
     let (ln_x, x, y) = split(t, degrees);
     half_beta(ln_x, x, y, degrees)
 }
 
-/// P(0 < T < t), t ≥ 0, with small numbers kept exact.
+/// Computes P(0 < T < t) for t ≥ 0, accurate for small probabilities.
 fn exact_within(t: f64, degrees: f64) -> f64 {
     let (ln_x, x, y) = split(t, degrees);
     half_beta_complement(ln_x, x, y, degrees)
 }
 
-/// The density at t.
+/// Computes the density at t.
 fn exact_density(t: f64, degrees: f64) -> f64 {
     let (ln_x, ..) = split(t, degrees);
     libm::exp(0.5 * (degrees + 1.0) * ln_x + ln_gamma_ratio(0.5 * degrees))
         / (degrees * std::f64::consts::PI).sqrt()
 }
 
-/// ln x, x = ν/(ν + t²) and 1 − x, without cancellation or overflow.
+/// Computes ln x, x and 1 − x for x = ν/(ν + t²), without cancellation or overflow.
 fn split(t: f64, degrees: f64) -> (f64, f64, f64) {
     let r = t / degrees.sqrt();
     let ln_x = if r < 1e8 { -libm::log1p(r * r) } else { -2.0 * libm::log(r) };
     (ln_x, libm::exp(ln_x), -libm::expm1(ln_x))
 }
 
-/// Half of I at x of (ν/2, ½).
+/// Computes ½·I_x(ν/2, ½).
 fn half_beta(ln_x: f64, x: f64, y: f64, degrees: f64) -> f64 {
     let a = 0.5 * degrees;
     if x < (a + 1.0) / (a + 2.5) {
@@ -174,7 +174,7 @@ fn half_beta(ln_x: f64, x: f64, y: f64, degrees: f64) -> f64 {
     }
 }
 
-/// Half of I at y = 1 − x of (½, ν/2), which with the other half makes ½.
+/// Computes ½·I_y(½, ν/2) at y = 1 − x; it and [`half_beta`] add up to ½.
 fn half_beta_complement(ln_x: f64, x: f64, y: f64, degrees: f64) -> f64 {
     let a = 0.5 * degrees;
     if x < (a + 1.0) / (a + 2.5) {
@@ -184,12 +184,12 @@ fn half_beta_complement(ln_x: f64, x: f64, y: f64, degrees: f64) -> f64 {
     }
 }
 
-/// x^a·y^½ / B(a, ½).
+/// Computes x^a·y^½ / B(a, ½).
 fn front(ln_x: f64, y: f64, a: f64) -> f64 {
     libm::exp(a * ln_x + ln_gamma_ratio(a)) * (y / std::f64::consts::PI).sqrt()
 }
 
-/// ln Γ(a + ½) − ln Γ(a), carried up to where the asymptotic series has 1e-15 left.
+/// Computes ln Γ(a + ½) − ln Γ(a), by recurrence up to where the asymptotic series has an error of 1e-15.
 fn ln_gamma_ratio(a: f64) -> f64 {
     let mut a = a;
     let mut lifted = 1.0;

@@ -19,7 +19,7 @@ use crate::error::MetricsError;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// The number of numbers.
+    /// The sample size.
     pub n: usize,
     /// The mean of the numbers.
     pub mean: f64,
@@ -111,10 +111,10 @@ pub fn paired_t_test(first: &[f64], second: &[f64], level: f64) -> Result<Paired
     Ok(PairedTest { difference, p_value })
 }
 
-/// p-values adjusted so that rejecting those below α errs at all with probability at most α.
+/// Adjusts p-values for several tests: rejecting those below α makes any false rejection with probability at most α.
 ///
-/// Holm, "A simple sequentially rejective multiple test procedure", 1979. The answers are in the order of
-/// `p_values`, never below them, and never above one. No p-values give no answers.
+/// Holm, "A simple sequentially rejective multiple test procedure", 1979. The results are in the order of `p_values`, never below
+/// them, and never above one; empty without p-values.
 ///
 /// ```
 /// assert_eq!(calmix_metrics::stats::holm(&[0.25, 0.0625, 0.125])?, [0.25, 0.1875, 0.25]);

@@ -1,4 +1,4 @@
-//! Attributes of nodes of a foreign model: numbers, texts and dense tensors.
+//! Attributes of a foreign model's nodes: numbers, texts and dense tensors.
 
 use calmix_io::protobuf::{Fields, Message};
 
@@ -6,7 +6,7 @@ use super::limits::MAX_LIST;
 use super::problem::{ForeignProblem, check_max, name_of};
 use super::tensor::{ForeignTensor, Storage};
 
-/// The numbers of the types in `AttributeProto.AttributeType`.
+/// Types in `AttributeProto.AttributeType`.
 pub(crate) const FLOAT: i64 = 1;
 pub(crate) const INT: i64 = 2;
 const TEXT: i64 = 3;
@@ -80,7 +80,7 @@ impl<'a> ForeignAttribute<'a> {
                 9 => parts.texts.push(field.bytes()?),
                 20 => parts.kind = field.integer()?,
                 21 => parts.is_reference = !field.bytes()?.is_empty(),
-                // Whatever type the attribute declares.
+                // A graph, whatever type the attribute declares.
                 6 | 11 => return Err(ForeignProblem::Subgraph { node: node.to_owned() }),
                 22 | 23 => return Err(ForeignProblem::Sparse { place: node.to_owned() }),
                 _ => {}

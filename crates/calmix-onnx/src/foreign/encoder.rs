@@ -1,4 +1,4 @@
-//! A foreign model as an encoder in calmix's own form: images in, features out, all weights in one file.
+//! A foreign model as an encoder in calmix's form: images in, features out, all weights in one file.
 
 use calmix_recipe::model_spec::EncoderSpec;
 use calmix_recipe::network::Pooling;
@@ -14,25 +14,26 @@ use crate::tensor::{ElementType, Tensor};
 
 /// The prefix of the names that calmix adds.
 const ADDED_PREFIX: &str = "encoder/calmix/";
-/// The same without the prefix of all names.
+/// The same prefix, without the prefix of all names in an encoder.
 const ADDED_NAMES: &str = "calmix/";
-/// The largest side of an image; one of them has a third of the numbers that a tensor may have.
+/// The maximum side of an image, whose numbers are a third of those that a tensor may have.
 const MAX_SIDE: u32 = 8_192;
-/// Bytes of the largest file that other programs read.
+/// The maximum size of a file that other programs can read.
 const MAX_FILE_BYTES: usize = i32::MAX as usize;
 
-/// An encoder as the bytes of a graph: input `images` (u8, rows × side × side × 3), output `features` (f32, rows × width).
+/// An encoder as the bytes of a graph, with input `images` (u8, rows × side × side × 3) and output `features` (f32, rows ×
+/// width).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncoderGraph {
     pub bytes: Vec<u8>,
-    /// The number of images that it takes; `None` for any.
+    /// The number of images per batch; `None` for any.
     pub rows: Option<usize>,
-    /// The length of a vector of features; `None` if only a run finds it.
+    /// The length of a feature vector; `None` if only a run can find it.
     pub width: Option<usize>,
 }
 
 impl ForeignModel<'_> {
-    /// Turns the model into a graph that calmix runs. The number of rows is that of the model's [`ImageInput`].
+    /// Turns the model into a graph that calmix runs. Its number of rows is that of the model's [`ImageInput`].
     ///
     /// # Errors
     /// If the model has no such output, takes images of another size, or the file would be too large.
@@ -62,7 +63,7 @@ impl ForeignModel<'_> {
         if bytes.len() > MAX_FILE_BYTES {
             return Err(ForeignProblem::TooLarge { max: MAX_FILE_BYTES as u64 });
         }
-        // What is written can be read: a name may be too long with its prefix.
+        // Check that the result can be read: a name may be too long with its prefix.
         EncoderFile::read(&bytes)?;
         Ok(EncoderGraph { bytes, rows: input.rows, width: output.width })
     }
@@ -77,7 +78,7 @@ impl ForeignModel<'_> {
                 "an encoder takes images of 1 to {MAX_SIDE} pixels per side, not {side}. Set augment.size"
             )));
         }
-        // As the graph computes with them, in f32.
+        // Check the values in f32, in which the graph computes.
         let is_valid = |channel: usize| {
             let scale = (1.0 / (255.0 * spec.std[channel])) as f32;
             let shift = (spec.mean[channel] / spec.std[channel]) as f32;
@@ -96,7 +97,7 @@ impl ForeignModel<'_> {
     }
 }
 
-/// Adds the pooling of an output to one vector per image: (rows, width) in f32.
+/// Adds the pooling of an output to one vector per image, (rows, width) in f32.
 fn pooled(graph: &mut Graph, output: &FeatureOutput, x: &Value) -> Value {
     match output.pooling {
         Pooling::Vector => in_f32(graph, output, x),
@@ -105,7 +106,7 @@ fn pooled(graph: &mut Graph, output: &FeatureOutput, x: &Value) -> Value {
             let token = graph.node_with("Gather", &[x, &first], vec![("axis", Attribute::Int(1))]);
             in_f32(graph, output, &token)
         }
-        // In f32 before the sum: many tokens in half precision would lose digits.
+        // Convert to f32 before the sum: in half precision, many tokens would lose digits.
         Pooling::MeanOfTokens => {
             let x = in_f32(graph, output, x);
             graph.reduce("ReduceMean", &x, &[1], false)

@@ -1,4 +1,4 @@
-//! An encoder that calmix wrote, as it comes back from a folder that another user may have changed.
+//! Reading an encoder that calmix wrote, from a folder that another user may have changed.
 
 use super::ForeignModel;
 use super::port::ForeignPort;
@@ -6,12 +6,12 @@ use super::problem::ForeignProblem;
 use crate::graph::{Graph, GraphForm, Renaming, Value};
 use crate::tensor::ElementType;
 
-/// The prefix of each name in an encoder, so that a head can be added without two values of one name.
+/// The prefix of all names in an encoder, so that a head can be added without name conflicts.
 pub(super) const PREFIX: &str = "encoder/";
 pub(super) const IMAGES: &str = "images";
 pub(super) const FEATURES: &str = "features";
 
-/// An encoder, checked as the foreign model that it was made from.
+/// An encoder, which passed the same checks as the foreign model that it was made from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EncoderFile<'a> {
     model: ForeignModel<'a>,
@@ -49,17 +49,17 @@ impl<'a> EncoderFile<'a> {
         self.side
     }
 
-    /// The length of a vector of features; `None` if only a run finds it.
+    /// Returns the length of a feature vector; `None` if only a run can find it.
     pub fn width(&self) -> Option<usize> {
         self.width
     }
 
-    /// The number of images of a batch; `None` for any.
+    /// Returns the number of images per batch; `None` for any.
     pub fn rows(&self) -> Option<usize> {
         self.rows
     }
 
-    /// Makes a graph that the encoder can be added to.
+    /// Creates a graph that the encoder can be added to.
     pub(crate) fn new_graph(&self) -> Graph<'_> {
         Graph::new(GraphForm {
             opset: self.model.opset,
@@ -78,14 +78,14 @@ impl<'a> EncoderFile<'a> {
     }
 }
 
-/// Rows and side of an input of images.
+/// Returns the rows and the side of an image input.
 fn images(port: &ForeignPort) -> Option<[Option<u64>; 2]> {
     let &[rows, height, width, channels] = port.dimensions.as_ref()?.as_slice() else { return None };
     let is_images = port.name == IMAGES && port.element == Some(ElementType::U8);
     (is_images && height == width && channels == Some(3)).then_some([rows, height])
 }
 
-/// Rows and width of an output of features.
+/// Returns the rows and the width of a feature output.
 fn features(port: &ForeignPort) -> Option<[Option<u64>; 2]> {
     let &[rows, width] = port.dimensions.as_ref()?.as_slice() else { return None };
     (port.name == FEATURES && port.element == Some(ElementType::F32)).then_some([rows, width])

@@ -1,4 +1,4 @@
-//! The output of a foreign model that gives the features.
+//! The output of a foreign model that has the features.
 
 use calmix_recipe::network::Pooling;
 
@@ -7,7 +7,7 @@ use super::port::{ForeignPort, listed};
 use super::problem::ForeignProblem;
 use crate::tensor::ElementType;
 
-/// The names of feature outputs in transformers, optimum and timm, the best first.
+/// The names of feature outputs in transformers, optimum and timm, in order of preference.
 const USUAL_OUTPUTS: [&str; 7] = [
     "image_embeds",
     "pooler_output",
@@ -18,17 +18,17 @@ const USUAL_OUTPUTS: [&str; 7] = [
     "last_hidden_state",
 ];
 
-/// The output that gives the features, and how.
+/// The output with the features, and its pooling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeatureOutput {
     pub name: String,
     pub element: ElementType,
     pub pooling: Pooling,
-    /// The length of that vector; `None` if the model does not declare it.
+    /// The length of the pooled vector; `None` if the model does not declare it.
     pub width: Option<usize>,
 }
 
-/// Returns the number of dimensions that a pooling reads, and the one of them that it keeps beside the rows.
+/// Returns the number of dimensions that a pooling expects, and the one that it keeps beside the rows.
 fn dimensions(pooling: Pooling) -> (usize, usize) {
     match pooling {
         Pooling::Vector => (2, 1),
@@ -37,8 +37,7 @@ fn dimensions(pooling: Pooling) -> (usize, usize) {
     }
 }
 
-/// Chooses the pooling of tokens. A square number of tokens are the patches of an image alone; otherwise a class
-/// token stands before them.
+/// Chooses the pooling of tokens. A square number of tokens are the patches of an image; otherwise a class token precedes them.
 fn pooling_of_tokens(tokens: Option<u64>) -> Pooling {
     match tokens {
         Some(tokens) if tokens.isqrt().pow(2) == tokens => Pooling::MeanOfTokens,
@@ -47,13 +46,13 @@ fn pooling_of_tokens(tokens: Option<u64>) -> Pooling {
 }
 
 impl ForeignModel<'_> {
-    /// Chooses the output that gives the features: `requested`, or the only one, or the first of the usual names. If `pooling` is
-    /// not given, it follows from the shape.
+    /// Chooses the output with the features: `requested`, the only one, or the first with a usual name. Without `pooling`, it
+    /// follows from the shape.
     ///
     /// An output of logits is chosen only if it is the only one or requested; the caller sees its name and width.
     ///
     /// # Errors
-    /// If there is no such output, or it does not hold features of this form.
+    /// If there is no such output, or its shape does not match the pooling.
     pub fn choose_output(
         &self,
         requested: Option<&str>,

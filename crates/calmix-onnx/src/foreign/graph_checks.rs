@@ -1,7 +1,7 @@
-//! Checks of a foreign graph: names are unique and nodes in order, and no node makes a large tensor from small constants: a file of a
-//! kilobyte must not fill memory.
+//! Checks of a foreign graph: names are unique, nodes are in order, and no node makes a large tensor from small constants, so
+//! that a file of a kilobyte cannot fill the memory.
 //!
-//! Sizes that a graph computes are unknown before it runs. The process that runs it has limits of its own.
+//! Sizes that a graph computes are unknown before it runs; the process that runs it has its own limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,17 +12,19 @@ use super::node::ForeignNode;
 use super::problem::ForeignProblem;
 use super::tensor::ForeignTensor;
 
-/// The longest constant that can decide a size: a list of paddings, one before and one after each dimension.
+/// The maximum length of a constant that can decide a size: a list of paddings, one before and one after each dimension.
 const MAX_CONSTANT_NUMBERS: usize = 2 * MAX_RANK;
 
 impl ForeignModel<'_> {
-    /// Takes initialisers out of the inputs, and checks that names are unique and that each node stands after those it reads.
+    /// Removes initialisers from the inputs, and checks that names are unique and that each node comes after those whose outputs
+    /// it reads.
     pub(super) fn check_order(&mut self) -> Result<(), ForeignProblem> {
         let mut defined: BTreeSet<&str> = BTreeSet::new();
         for tensor in &self.initialisers {
             add(&mut defined, tensor.name)?;
         }
-        // Before IR version 4, each initialiser was an input too; later it is the default of an optional one.
+        // Before IR version 4, each initialiser was also an input; later, such an input is optional with the initialiser as its
+        // default.
         self.inputs.retain(|input| !defined.contains(input.name.as_str()));
         for input in &self.inputs {
             add(&mut defined, &input.name)?;
@@ -56,7 +58,7 @@ fn add<'n>(defined: &mut BTreeSet<&'n str>, name: &'n str) -> Result<(), Foreign
 }
 
 impl ForeignModel<'_> {
-    /// Checks the sizes of tensors as far as constants decide them.
+    /// Checks the sizes of tensors that follow from constants.
     pub(super) fn check_element_counts(&self) -> Result<(), ForeignProblem> {
         let mut constants: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         let mut sizes: BTreeMap<&str, f64> = BTreeMap::new();
@@ -82,7 +84,7 @@ impl ForeignModel<'_> {
         tensor.numbers(&self.files, MAX_CONSTANT_NUMBERS)
     }
 
-    /// The value of a node that is a small constant.
+    /// Returns the value of a node that is a small constant.
     fn constant_of(&self, node: &ForeignNode<'_>) -> Option<Vec<f64>> {
         if node.operator != "Constant" {
             return None;
@@ -99,7 +101,7 @@ impl ForeignModel<'_> {
     }
 }
 
-/// Returns a lower bound of the numbers that a node makes, per number it reads or in all; zero if it is not known.
+/// Returns a lower bound of the numbers that a node makes, per number that it reads or in total; zero if unknown.
 fn elements(
     node: &ForeignNode<'_>,
     constants: &BTreeMap<&str, Vec<f64>>,
@@ -107,7 +109,7 @@ fn elements(
 ) -> f64 {
     let numbers = |input: usize| constants.get(node.inputs.get(input)?).map(Vec::as_slice);
     let size_of = |input: usize| node.inputs.get(input).and_then(|name| sizes.get(name)).copied();
-    // By attributes, whatever the operator: padding, and shapes of outputs.
+    // Attributes of any operator: padding, and shapes of outputs.
     let by_attribute = padded(&listed(node, "pads"))
         .max(product(&listed(node, "shape")))
         .max(product(&listed(node, "output_shape")))
@@ -115,7 +117,7 @@ fn elements(
     let by_input = match node.operator {
         "ConstantOfShape" | "HannWindow" | "HammingWindow" | "BlackmanWindow" => numbers(0).map(product),
         "Expand" | "Upsample" => numbers(1).map(product),
-        // One number at least, of which there are as many copies.
+        // The input has at least one number, which is copied this many times.
         "Tile" => numbers(1).map(|repeats| product(repeats) * size_of(0).unwrap_or(1.0)),
         "OneHot" => numbers(1).map(|depth| product(depth) * size_of(0).unwrap_or(1.0)),
         "Resize" => {
@@ -129,12 +131,12 @@ fn elements(
     by_attribute.max(by_input.unwrap_or_default())
 }
 
-/// The product of sizes. One that is zero or negative stands for a size of the input.
+/// Returns the product of sizes. A size of zero or less stands for one of the input.
 fn product(sizes: &[f64]) -> f64 {
     sizes.iter().map(|size| size.max(1.0)).product()
 }
 
-/// The product over dimensions of what is padded before and after it.
+/// Returns the product over the dimensions of the padding before and after.
 fn padded(pads: &[f64]) -> f64 {
     let (before, after) = pads.split_at(pads.len() / 2);
     let sums: Vec<f64> =
@@ -149,7 +151,7 @@ fn range(start: Option<&[f64]>, limit: Option<&[f64]>, step: Option<&[f64]>) -> 
     Some((limit - start) / step)
 }
 
-/// The integers of an attribute; none if it has another type.
+/// Returns the integers of an attribute; none if it has another type.
 fn listed(node: &ForeignNode<'_>, name: &str) -> Vec<f64> {
     match node.attribute(name) {
         Some(AttributeValue::Ints(sizes)) => sizes.iter().map(|&size| size as f64).collect(),

@@ -9,9 +9,9 @@ const MAX_ROWS: usize = 256;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageLayout {
-    /// Rows of a batch, channels, rows of pixels, columns of pixels, as PyTorch has them.
+    /// (batch, channels, rows, columns), as in PyTorch.
     Nchw,
-    /// Rows of a batch, rows of pixels, columns of pixels, channels, as TensorFlow has them.
+    /// (batch, rows, columns, channels), as in TensorFlow.
     Nhwc,
 }
 
@@ -19,17 +19,17 @@ pub enum ImageLayout {
 pub struct ImageInput {
     pub name: String,
     pub layout: ImageLayout,
-    /// The number of images of a batch; `None` for any number. A model that was exported with a fixed batch, most often of one,
-    /// runs on exactly as many images: whoever runs it splits what it has, and fills up the last batch.
+    /// The number of images per batch; `None` for any number. A model that was exported with a fixed batch, usually of one, runs
+    /// only on exactly that number: the caller splits its images and pads the last batch.
     pub rows: Option<usize>,
-    /// Rows and columns of pixels; `None` if the model takes several sizes, of which a file does not say which.
+    /// The numbers of rows and columns of pixels; `None` if the model takes several sizes, which a file does not list.
     pub side: Option<(u32, u32)>,
     pub element: ElementType,
 }
 
 impl ForeignModel<'_> {
-    /// The input that takes the images: the only one, with four dimensions, one of them of three channels. If their number is open,
-    /// they come first.
+    /// Returns the input for the images: the only one, with four dimensions, one of which is three channels. If the channels are
+    /// not declared, the layout is NCHW.
     pub fn image_input(&self) -> Result<ImageInput, ForeignProblem> {
         let refused = || ForeignProblem::Inputs { inputs: listed(&self.inputs) };
         let [port] = self.inputs.as_slice() else { return Err(refused()) };
@@ -38,7 +38,7 @@ impl ForeignModel<'_> {
         let (layout, pixels) = match (second, fourth) {
             (Some(3), _) => (ImageLayout::Nchw, [third, fourth]),
             (_, Some(3)) => (ImageLayout::Nhwc, [second, third]),
-            // Optimum leaves all four open, and exports models of PyTorch.
+            // Optimum declares no dimension, and exports models of PyTorch.
             (None, _) => (ImageLayout::Nchw, [third, fourth]),
             _ => {
                 let problem = "has no dimension of three channels. Export the model again with images of shape (N, 3, height, width)";
@@ -59,7 +59,7 @@ impl ForeignModel<'_> {
     }
 }
 
-/// The rows and columns of pixels, if both are fixed.
+/// Returns the numbers of rows and columns of pixels, if both are fixed.
 fn side(pixels: [Option<u64>; 2]) -> Result<Option<(u32, u32)>, &'static str> {
     match pixels {
         [None, None] => Ok(None),

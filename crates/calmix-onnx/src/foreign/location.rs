@@ -1,4 +1,4 @@
-//! Data that an ONNX file keeps in a second file.
+//! Tensor data of an ONNX file that is in a second file.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use calmix_io::shown::shown;
 use super::problem::{ForeignProblem, LocationProblem, check_max};
 
 const MAX_FILES: usize = 1_000;
-/// The most bytes of all of them. They may hold more than the weights of this model.
+/// The maximum total size of these files in bytes. They may contain more than the weights of this model.
 const MAX_EXTERNAL_BYTES: usize = 4_000_000_000;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,10 +20,10 @@ pub(super) struct Location<'a> {
     length: Option<&'a str>,
 }
 
-/// Reads a file beside the model: from its name to all of its bytes.
+/// The function that reads a file beside the model, from its name to all of its bytes.
 pub(super) type ReadFile<'r> = &'r mut dyn FnMut(&str) -> Result<Vec<u8>, String>;
 
-/// The files beside a model, each of them read once.
+/// The files beside a model, each of which is read once.
 pub(super) struct ExternalFiles<'r> {
     read: Option<ReadFile<'r>>,
     numbers: BTreeMap<String, usize>,
@@ -39,7 +39,7 @@ pub(super) struct FileRange {
 }
 
 impl<'a> Location<'a> {
-    /// Takes an entry of `external_data`.
+    /// Reads an entry of `external_data`.
     pub(super) fn add(&mut self, entry: Fields<'a>) -> Result<(), ForeignProblem> {
         let mut key = "";
         let mut value = "";
@@ -55,7 +55,7 @@ impl<'a> Location<'a> {
             "location" => self.name = value,
             "offset" => self.offset = Some(value),
             "length" => self.length = Some(value),
-            // A checksum, which the standard leaves optional.
+            // Ignore the checksum, which is optional in the standard.
             _ => {}
         }
         Ok(())
@@ -63,12 +63,12 @@ impl<'a> Location<'a> {
 }
 
 impl<'r> ExternalFiles<'r> {
-    /// The files that `read` reads; without it, none are allowed.
+    /// Creates the list of files that `read` can read; without `read`, none are allowed.
     pub(super) fn new(read: Option<ReadFile<'r>>) -> Self {
         Self { read, numbers: BTreeMap::new(), files: Vec::new(), bytes: 0 }
     }
 
-    /// Finds `wanted` bytes of a tensor.
+    /// Finds the `wanted` bytes of a tensor.
     pub(super) fn find(
         &mut self,
         tensor: &str,
@@ -98,12 +98,12 @@ impl<'r> ExternalFiles<'r> {
         if end > found as u64 {
             return Err(refused(LocationProblem::Short { found, end }));
         }
-        // Both are at most the length of the file.
+        // Does not overflow: both are at most the length of the file.
         let start = offset as usize;
         Ok(FileRange { file, range: start..start + wanted })
     }
 
-    /// The number of a file, which is read if it has not been.
+    /// Returns the index of a file, which is read on first use.
     fn number_of(
         &mut self,
         name: &str,
@@ -123,13 +123,13 @@ impl<'r> ExternalFiles<'r> {
         Ok(number)
     }
 
-    /// All files that were read, by their numbers.
+    /// Returns all files that were read, by index.
     pub(super) fn into_files(self) -> Vec<Vec<u8>> {
         self.files
     }
 }
 
-/// Explains why a name from a model may not be opened beside it; `None` if it may.
+/// Explains why a file name from a model must not be opened; `None` if it may be.
 fn why_refused(name: &str) -> Option<&'static str> {
     if name.contains('/') {
         return Some("has a folder in it");

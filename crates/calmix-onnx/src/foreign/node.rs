@@ -1,4 +1,4 @@
-//! Nodes of a foreign model: standard operators without graphs of their own.
+//! Nodes of a foreign model: standard operators without subgraphs.
 
 use calmix_io::protobuf::{Field, Fields, Message};
 use calmix_io::shown::shown;
@@ -12,14 +12,14 @@ use super::tensor::Storage;
 pub(crate) struct ForeignNode<'a> {
     name: &'a str,
     pub(super) operator: &'a str,
-    /// The values that it reads; an optional one that is left out is empty.
+    /// The names of its inputs; that of an omitted optional input is empty.
     pub(crate) inputs: Vec<&'a str>,
     pub(crate) outputs: Vec<&'a str>,
     pub(super) attributes: Vec<ForeignAttribute<'a>>,
 }
 
 impl<'a> ForeignNode<'a> {
-    /// Reads a `NodeProto`, the node of this number. `edges` counts its inputs, outputs and attributes with those of all nodes.
+    /// Reads a `NodeProto`, the node with this number. `edges` counts the inputs, outputs and attributes of all nodes.
     pub(super) fn read(
         fields: Fields<'a>,
         number: usize,
@@ -59,7 +59,7 @@ impl<'a> ForeignNode<'a> {
         Ok(node)
     }
 
-    /// Formats it for a message, escaped.
+    /// Formats the node for a message, escaped.
     pub(super) fn described(&self, number: usize) -> String {
         let operator = shown(self.operator);
         if self.name.is_empty() {
@@ -73,7 +73,7 @@ impl<'a> ForeignNode<'a> {
         self.attributes.iter().find(|attribute| attribute.name == name).map(|attribute| &attribute.value)
     }
 
-    /// Writes it as a `NodeProto` with other names.
+    /// Writes it as a `NodeProto`, with renamed values.
     pub(crate) fn write(&self, node: &mut Message, rename: &dyn Fn(&str) -> String, files: &[Vec<u8>]) {
         for input in &self.inputs {
             node.text(1, &rename(input));

@@ -1,4 +1,4 @@
-//! Inputs and outputs of a foreign model: names, types and shapes as it declares them.
+//! Inputs and outputs of a foreign model, with declared names, types and shapes.
 
 use std::fmt;
 
@@ -13,9 +13,9 @@ use crate::tensor::ElementType;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeignPort {
     pub name: String,
-    /// The type of its numbers; `None` if it is not declared or not one that calmix reads.
+    /// The type of its numbers; `None` if it is not declared, or not supported by calmix.
     pub element: Option<ElementType>,
-    /// Its sizes, each `None` if any size is possible; `None` if even their number is not declared.
+    /// The sizes of its dimensions, each `None` if any size is possible; `None` if even their number is not declared.
     pub dimensions: Option<Vec<Option<u64>>>,
 }
 
@@ -34,7 +34,7 @@ impl ForeignPort {
         Ok(port)
     }
 
-    /// Reads a `TypeProto`, of which only tensors have a type here.
+    /// Reads a `TypeProto`; only tensors have an element type.
     fn read_type(&mut self, fields: Fields<'_>) -> Result<(), ForeignProblem> {
         for field in fields {
             let field = field?;
@@ -66,7 +66,7 @@ fn dimensions(fields: Fields<'_>) -> Result<Vec<Option<u64>>, ForeignProblem> {
         for field in field.message()? {
             let field = field?;
             if field.number == 1 {
-                // Some exporters write -1 or 0 for any size.
+                // Some exporters write -1 or 0 for an unknown size.
                 size = u64::try_from(field.integer()?).ok().filter(|&size| size > 0);
             }
         }
@@ -76,7 +76,7 @@ fn dimensions(fields: Fields<'_>) -> Result<Vec<Option<u64>>, ForeignProblem> {
     Ok(dimensions)
 }
 
-/// As `pixel_values (float32, ? × 3 × 224 × 224)`, escaped.
+/// Formats a port as `pixel_values (float32, ? × 3 × 224 × 224)`, escaped.
 impl fmt::Display for ForeignPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` (", shown(&self.name))?;
@@ -98,7 +98,7 @@ impl fmt::Display for ForeignPort {
     }
 }
 
-/// Formats a list of ports for a message, the first ten of them.
+/// Lists the first ten ports for a message.
 pub(super) fn listed(ports: &[ForeignPort]) -> String {
     const SHOWN: usize = 10;
     let mut names: Vec<String> = ports.iter().take(SHOWN).map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! Why a foreign model cannot be an encoder, and what to do about it.
+//! The reasons why a foreign model cannot be an encoder, with hints.
 
 use calmix_io::protobuf::{Field, ProtobufError};
 use calmix_io::shown::shown;
@@ -6,13 +6,13 @@ use calmix_io::text::counted;
 
 use super::limits::{MAX_NAME_BYTES, MAX_RANK};
 
-/// Why a foreign model cannot be an encoder. Names from the file are escaped in messages.
+/// The reason why a foreign model cannot be an encoder. Names from the file are escaped in messages.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ForeignProblem {
     #[error("not an ONNX file, or not all of it: {0}. Download or export the model again")]
     Protobuf(#[from] ProtobufError),
-    /// A message without a graph, as of another format.
+    /// The message contains no graph; it may have another format.
     #[error("not an ONNX model: it has no graph. Export the model with torch.onnx.export")]
     NoGraph,
     #[error(
@@ -20,11 +20,11 @@ pub enum ForeignProblem {
         counted(*max, what)
     )]
     TooMany {
-        /// The thing that is counted, in the singular: `node`.
+        /// The singular of what is counted, such as `node`.
         what: &'static str,
         max: u64,
     },
-    /// A name of a node or a value that is too long.
+    /// The name of a node or a value is too long.
     #[error(
         "a name begins with `{}` and is {} long; calmix reads names of up to {}. Export the model again",
         shown(start),
@@ -48,7 +48,7 @@ pub enum ForeignProblem {
     Domain { node: String, domain: String },
     #[error("it contains information for training. Export the model for inference, after model.eval()")]
     Training,
-    /// An attribute that is a graph, as of If, Loop and Scan.
+    /// An attribute is a graph, as in If, Loop and Scan.
     #[error(
         "{node} contains a graph of its own; calmix reads models without branches and loops. Export the model again with a fixed image size, with torch.onnx.export(..., opset_version=17)"
     )]
@@ -61,7 +61,7 @@ pub enum ForeignProblem {
         shown(attribute)
     )]
     Attribute { node: String, attribute: String, problem: &'static str },
-    /// A tensor that does not have the numbers that it declares.
+    /// A tensor's data do not match its declaration.
     #[error("{tensor} {problem}")]
     Tensor { tensor: String, problem: TensorProblem },
     /// The weights are too large for one file.
@@ -70,7 +70,7 @@ pub enum ForeignProblem {
         counted(*max, "byte")
     )]
     TooLarge { max: u64 },
-    /// Data in a second file that cannot be read.
+    /// Data in a second file cannot be read.
     #[error("the data of {tensor} are in the file `{}`, {problem}", shown(location))]
     External { tensor: String, location: String, problem: LocationProblem },
     #[error("two values are called `{}`; the standard allows one. Export the model again", shown(name))]
@@ -78,13 +78,13 @@ pub enum ForeignProblem {
     /// A node reads a value that no earlier node computes.
     #[error("{node} reads `{}`, which nothing before it computes. Export the model again", shown(input))]
     Unordered { node: String, input: String },
-    /// A node that would make a tensor larger than any image encoder needs.
+    /// A node would make a tensor larger than an image encoder needs.
     #[error(
         "{node} would make a tensor of more than {}. Export the model again with the image size that it was trained with",
         counted(*max, "number")
     )]
     TooManyElements { node: String, max: u64 },
-    /// No input is an image, or others are needed beside it.
+    /// No input is an image, or other inputs are required too.
     #[error(
         "its inputs are {inputs}; an encoder needs exactly one, of float images in NCHW or NHWC order with three channels. Export only the image encoder, for example model.vision_model of CLIP or SigLIP"
     )]
@@ -94,11 +94,11 @@ pub enum ForeignProblem {
     #[error("the input `{}` takes images of {} × {} pixels, not of {side} × {side}. Set augment.size = {}", shown(input), declared.0, declared.1, declared.0)]
     Side {
         input: String,
-        /// Rows and columns of pixels of the model.
+        /// The model's numbers of rows and columns of pixels.
         declared: (u32, u32),
         side: u32,
     },
-    /// A mean, a deviation or a side that no image has.
+    /// A mean, a standard deviation or a side is impossible for images.
     #[error("{0}")]
     Pixels(String),
     #[error(
@@ -106,28 +106,28 @@ pub enum ForeignProblem {
         shown(requested)
     )]
     NoOutput { requested: String, outputs: String },
-    /// Several outputs, none of which has a usual name.
+    /// There are several outputs, none of which has a usual name.
     #[error(
         "its outputs are {outputs}; calmix cannot tell which are the features. Set network.output to one of them"
     )]
     AmbiguousOutput { outputs: String },
     #[error("the output {output} {problem}")]
     Output { output: String, problem: String },
-    /// A file that [`ForeignModel::encoder`](super::ForeignModel::encoder) did not write.
+    /// The file was not written by [`ForeignModel::encoder`](super::ForeignModel::encoder).
     #[error("not an encoder that calmix has made: {0}. Import the model again")]
     NotAnEncoder(String),
 }
 
-/// Why a tensor does not have the numbers that it declares.
+/// The reason why a tensor's data do not match its declaration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TensorProblem {
-    /// Strings, complex numbers, or numbers of fewer than eight bits.
+    /// The numbers are strings, complex, or of fewer than eight bits.
     #[error(
         "has numbers of type {0}, which calmix does not read. Export the model again in float32 or float16"
     )]
     Type(i64),
-    /// A size below zero, or more numbers than memory has addresses.
+    /// A size is negative, or there are more numbers than memory has addresses.
     #[error("has an invalid shape. Export the model again")]
     Shape,
     #[error("has more than {MAX_RANK} dimensions. Export the model again")]
@@ -138,21 +138,21 @@ pub enum TensorProblem {
     TwoSources,
     #[error("has {found} bytes, but its shape requires {wanted}. Download or export the model again")]
     Bytes { found: usize, wanted: usize },
-    /// A number that its type does not have.
+    /// A number is out of the range of its type.
     #[error("has a number outside the range of its type. Export the model again")]
     Number,
 }
 
-/// Why the data in a second file cannot be read.
+/// The reason why data in a second file cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocationProblem {
-    /// A name that could lead out of the folder.
+    /// A file name could lead out of the folder.
     #[error(
         "whose name {0}; calmix reads files beside the model only. Save the model again with onnx.save(..., save_as_external_data=True)"
     )]
     Name(&'static str),
-    /// No name, or a position that is not a number.
+    /// The name is missing, or a position is not a number.
     #[error("whose {0} is missing or not a number. Save the model again with onnx.save")]
     Entry(&'static str),
     #[error("which cannot be read: {0}. Put it beside the model, under this name")]
@@ -162,7 +162,7 @@ pub enum LocationProblem {
     /// The declared length is not that of the shape.
     #[error("which declares {declared} bytes for a shape of {wanted}. Export the model again")]
     Length { declared: u64, wanted: usize },
-    /// A file that came back, or must come alone, and yet refers to another.
+    /// The file must be self-contained but refers to another one.
     #[error("but this file must hold all of its data. Import the model again")]
     NotAllowed,
 }
@@ -177,7 +177,7 @@ pub(super) fn name_of<'a>(field: &Field<'a>) -> Result<&'a str, ForeignProblem> 
     Ok(name)
 }
 
-/// Refuses counts above the limit; `what` is the thing in the singular.
+/// Refuses counts above the limit; `what` is the singular of what is counted.
 pub(super) fn check_max(found: usize, max: usize, what: &'static str) -> Result<(), ForeignProblem> {
     if found > max {
         return Err(ForeignProblem::TooMany { what, max: max as u64 });

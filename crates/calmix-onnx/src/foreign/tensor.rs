@@ -1,4 +1,4 @@
-//! Tensors of a foreign model: their data are as many bytes as type and shape require.
+//! Tensors of a foreign model. Their data have exactly the size that type and shape require.
 
 use std::borrow::Cow;
 
@@ -25,14 +25,14 @@ enum Data<'a> {
     Beside(FileRange),
 }
 
-/// The bytes of all tensors of a model so far, and the files that hold some of them.
+/// The total size of a model's tensors so far, and the files beside it.
 pub(super) struct Storage<'r> {
     pub(super) files: ExternalFiles<'r>,
     pub(super) bytes: u64,
 }
 
 impl<'a> ForeignTensor<'a> {
-    /// Reads a `TensorProto`. `place` names it in messages unless it has a name.
+    /// Reads a `TensorProto`. `place` names it in messages if it has no name.
     pub(super) fn read(
         fields: Fields<'a>,
         place: Option<&str>,
@@ -78,7 +78,7 @@ impl<'a> ForeignTensor<'a> {
         self.name
     }
 
-    /// Its bytes; `files` are those that its model was read with.
+    /// Returns its bytes; `files` are those that its model was read with.
     pub(super) fn bytes<'s>(&'s self, files: &'s [Vec<u8>]) -> &'s [u8] {
         match &self.data {
             Data::Bytes(bytes) => bytes,
@@ -89,7 +89,7 @@ impl<'a> ForeignTensor<'a> {
         }
     }
 
-    /// Its numbers, if it has at most `most` of them, of a type in which sizes are written.
+    /// Returns its numbers, if there are at most `max` of them, of a type that sizes may have.
     pub(super) fn numbers(&self, files: &[Vec<u8>], max: usize) -> Option<Vec<f64>> {
         let bytes = self.bytes(files);
         let width = self.element.bytes();
@@ -137,7 +137,7 @@ impl<'a> Parts<'a> {
         match field.number {
             1 => {
                 for size in field.varints()? {
-                    // One too many is enough to refuse it.
+                    // One dimension too many is enough to refuse the tensor.
                     if self.dimensions.len() <= MAX_RANK {
                         self.dimensions.push(size?.cast_signed());
                     }
@@ -157,13 +157,13 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The bytes of numbers of a type in a shape; `None` if they overflow.
+/// Returns the size in bytes of a tensor of this shape and type; `None` if it overflows.
 fn bytes_of(dimensions: &[u64], element: ElementType) -> Option<usize> {
     let numbers = dimensions.iter().try_fold(1_u64, |numbers, &size| numbers.checked_mul(size))?;
     usize::try_from(numbers.checked_mul(element.bytes() as u64)?).ok()
 }
 
-/// The numbers of the typed fields as bytes. It stops where they are more than `wanted`, which limits the memory.
+/// Decodes the typed fields to bytes. Stops after more than `wanted`, which limits the memory.
 fn decoded(
     fields: Fields<'_>,
     element: ElementType,
@@ -185,7 +185,7 @@ fn decoded(
             if !typed.holds(bits) {
                 return Err(refused(TensorProblem::Number));
             }
-            // Little-endian, so that the lower bytes come first.
+            // Little-endian, so the lower bytes come first.
             bytes.extend_from_slice(&bits.to_le_bytes()[..element.bytes()]);
             if bytes.len() > wanted {
                 return Ok(bytes);
@@ -195,10 +195,10 @@ fn decoded(
     Ok(bytes)
 }
 
-/// The fields of a `TensorProto` with numbers of one type each.
+/// The fields of a `TensorProto` with numbers of one type.
 const TYPED: [u32; 5] = [4, 5, 7, 10, 11];
 
-/// Where the numbers of a type are if they are not in `raw_data`.
+/// The field with the numbers of a type, if they are not in `raw_data`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TypedField {
     Float,
@@ -221,7 +221,7 @@ impl TypedField {
             ElementType::I8 => Self::Int32(i64::from(i8::MIN), i64::from(i8::MAX)),
             ElementType::U8 => Self::Int32(0, i64::from(u8::MAX)),
             ElementType::Bool => Self::Int32(0, 1),
-            // Numbers of half precision stand there as their bits.
+            // This field has half-precision numbers as their bits.
             ElementType::U16 | ElementType::F16 | ElementType::Bf16 => Self::Int32(0, i64::from(u16::MAX)),
         }
     }
@@ -236,7 +236,7 @@ impl TypedField {
         }
     }
 
-    /// The bits of the numbers of a field.
+    /// Returns the bits of the numbers in a field.
     fn bits_of<'a>(
         self,
         field: &Field<'a>,
@@ -248,7 +248,7 @@ impl TypedField {
         })
     }
 
-    /// Returns whether the type of the tensor has the number of these bits.
+    /// Returns whether the type of the tensor has a number with these bits.
     fn holds(self, bits: u64) -> bool {
         match self {
             Self::Float | Self::Double | Self::Int64 => true,

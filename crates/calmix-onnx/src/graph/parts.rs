@@ -1,4 +1,4 @@
-//! The parts of a graph that is being built: nodes, inputs and outputs, and models that other programs exported.
+//! The parts of a graph under construction: nodes, inputs and outputs, and included models of other programs.
 
 use calmix_io::protobuf::Message;
 
@@ -6,7 +6,7 @@ use crate::foreign::ForeignModel;
 use crate::foreign::attribute::{FLOAT, INT, INTS};
 use crate::tensor::ElementType;
 
-/// The name of the number of rows, which is any.
+/// The symbolic name of a variable number of rows.
 const ROWS: &str = "N";
 
 #[derive(Debug, Clone, PartialEq)]
@@ -67,7 +67,7 @@ pub(super) struct Port {
     pub(super) element: ElementType,
     /// The number of rows; `None` for any.
     pub(super) rows: Option<usize>,
-    /// The sizes of a row, each `None` if the graph does not say it.
+    /// The sizes of a row, each `None` if the graph does not fix it.
     pub(super) shape: Vec<Option<usize>>,
 }
 
@@ -88,7 +88,7 @@ impl Port {
     }
 }
 
-/// Writes a size, or the name of one that is not fixed.
+/// Writes a fixed size, or the name of a variable one.
 fn write_size(dimension: &mut Message, size: Option<usize>, name: Option<&str>) {
     match (size, name) {
         (Some(size), _) => dimension.integer(1, size.cast_signed() as i64),
@@ -97,12 +97,12 @@ fn write_size(dimension: &mut Message, size: Option<usize>, name: Option<&str>) 
     }
 }
 
-/// The names that the values of a model get in a graph.
+/// The renaming of a model's values in a graph.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Renaming {
     /// The prefix of each name.
     pub(crate) prefix: &'static str,
-    /// The input of the model, and the value of the graph that takes its place.
+    /// The input of the model, and the value of the graph that replaces it.
     pub(crate) input: Option<(String, String)>,
 }
 
@@ -113,7 +113,7 @@ pub(super) struct Included<'a> {
 }
 
 impl Renaming {
-    /// The name of a value in the graph; an optional value that is left out stays empty.
+    /// Returns the name of a value in the graph; the empty name of an omitted value stays empty.
     pub(crate) fn apply(&self, name: &str) -> String {
         match &self.input {
             _ if name.is_empty() => String::new(),
@@ -124,7 +124,7 @@ impl Renaming {
 }
 
 impl Included<'_> {
-    /// The names of a node's inputs and outputs in the graph.
+    /// Returns the names of a node's inputs and outputs in the graph.
     pub(super) fn names_of(&self, node: usize) -> [Vec<String>; 2] {
         let Some(node) = self.model.nodes.get(node) else { return Default::default() };
         [&node.inputs, &node.outputs]

@@ -1,4 +1,4 @@
-//! The places where ONNX Runtime is looked for. The working folder and the search path of the system are not among them.
+//! The places where ONNX Runtime is searched for. The working folder and the search path of the system are not among them.
 
 use std::cmp::Reverse;
 use std::ffi::OsString;
@@ -9,11 +9,11 @@ use calmix_io::process::python_environment;
 
 use super::problem::{LibraryProblem, VARIABLE};
 
-/// Finds the first library of the places, if any.
+/// Finds the first library in these places, if any.
 pub(super) fn find() -> Result<Option<PathBuf>, LibraryProblem> {
     if let Some(named) = env::var_os(VARIABLE).filter(|named| !named.is_empty()) {
         let named = PathBuf::from(named);
-        // Any other place would surprise the user who named this one.
+        // Do not look further: the user named this one.
         return if named.is_absolute() { Ok(Some(named)) } else { Err(LibraryProblem::NotAbsolute(named)) };
     }
     let in_environment = in_packages(&python_environment::site_packages());
@@ -21,7 +21,7 @@ pub(super) fn find() -> Result<Option<PathBuf>, LibraryProblem> {
     Ok(in_environment.or_else(cached))
 }
 
-/// The newest library of the package `onnxruntime` in these folders of packages.
+/// Returns the newest library of the package `onnxruntime` in these package folders.
 fn in_packages(folders: &[PathBuf]) -> Option<PathBuf> {
     let capi = folders.iter().map(|packages| packages.join("onnxruntime").join("capi"));
     newest(capi.flat_map(|folder| libraries_in(&folder)).collect())
@@ -32,7 +32,7 @@ fn in_cache(cache: &Path) -> Option<PathBuf> {
     newest(versions.iter().flat_map(|folder| libraries_in(folder)).collect())
 }
 
-/// The folder that `cargo xtask setup` fills, by the same rule; a relative one is not looked into.
+/// Returns the folder that `cargo xtask setup` fills, by the same rule; relative paths are ignored.
 fn cache(variable: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
     if let Some(named) = variable("CALMIX_CACHE").filter(|named| !named.is_empty()) {
         return Some(PathBuf::from(named)).filter(|folder| folder.is_absolute());
@@ -46,7 +46,7 @@ fn libraries_in(folder: &Path) -> Vec<PathBuf> {
     entries(folder).into_iter().filter(|file| version_in_name(file).is_some()).collect()
 }
 
-/// The library with the highest version; of equals the first by its path, whatever the order of the file system.
+/// Returns the library with the highest version; ties are broken by path, whatever the order of the file system.
 fn newest(libraries: Vec<PathBuf>) -> Option<PathBuf> {
     libraries.into_iter().max_by_key(|path| {
         let version = version_in_name(path).unwrap_or_default();
@@ -55,7 +55,7 @@ fn newest(libraries: Vec<PathBuf>) -> Option<PathBuf> {
     })
 }
 
-/// The version in the name of a library: `libonnxruntime.so.1.31.1`, on macOS `libonnxruntime.1.31.1.dylib`.
+/// Returns the version in a library's name: `libonnxruntime.so.1.31.1`, on macOS `libonnxruntime.1.31.1.dylib`.
 pub(super) fn version_in_name(library: &Path) -> Option<String> {
     let name = name_of(library);
     let linux = name.strip_prefix("libonnxruntime.so.");
@@ -65,7 +65,7 @@ pub(super) fn version_in_name(library: &Path) -> Option<String> {
     (version.contains('.') && version.split('.').all(is_number)).then(|| version.to_owned())
 }
 
-/// The entries of a folder; none if it cannot be read, because then it has no library for this user.
+/// Returns the entries of a folder; none if it cannot be read, since it then has no library for this user.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     entries.flatten().map(|entry| entry.path()).collect()

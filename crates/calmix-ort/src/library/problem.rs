@@ -1,4 +1,4 @@
-//! Why ONNX Runtime is not loaded, and how to install it.
+//! The reasons why ONNX Runtime is not loaded, and how to install it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 /// The environment variable with the absolute path of the library.
 pub const VARIABLE: &str = "ORT_DYLIB_PATH";
 
-/// The oldest version that has the functions that calmix calls.
+/// The oldest version with the functions that calmix calls.
 const MIN_VERSION: &str = "1.22";
 
 const INSTALL: &str = "`pip install onnxruntime` into the environment of calmix installs it, in a clone `cargo xtask setup`; or \
      set ORT_DYLIB_PATH=/absolute/path/of/libonnxruntime";
 
-/// Why ONNX Runtime is not loaded.
+/// The reason why ONNX Runtime is not loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LibraryProblem {
@@ -23,7 +23,7 @@ pub enum LibraryProblem {
     NotAbsolute(PathBuf),
     #[error("{} cannot be loaded as ONNX Runtime: {why}; {INSTALL}", .path.display())]
     Unusable { path: PathBuf, why: String },
-    /// Another user could have written the `place`, which is the file or a folder above it.
+    /// Another user could have written `place`, which is the file or a folder above it.
     #[error(
         "{} is not loaded, because {} {why}, so another user could have replaced it; install ONNX Runtime where only you or \
          root can write", .path.display(), .place.display()
@@ -36,7 +36,7 @@ pub enum LibraryProblem {
     TooOld { path: PathBuf, version: String },
 }
 
-/// The problem of a file that is not a usable library.
+/// Returns the error of a file that is not a usable library.
 pub(super) fn unusable(path: &Path, why: &dyn fmt::Display) -> LibraryProblem {
     LibraryProblem::Unusable { path: path.to_owned(), why: why.to_string() }
 }

@@ -1,4 +1,4 @@
-//! Whether another user could have written a library.
+//! The check whether another user could have written a library.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -12,7 +12,7 @@ const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
-/// Refuses a library that another user could have written or replaced. The path has no links.
+/// Refuses a library that another user could have written or replaced. The path must contain no links.
 pub(super) fn check(path: &Path) -> Result<(), LibraryProblem> {
     let untrusted =
         |place: &Path, why| LibraryProblem::Untrusted { path: path.to_owned(), place: place.to_owned(), why };
@@ -24,8 +24,8 @@ pub(super) fn check(path: &Path) -> Result<(), LibraryProblem> {
         if ![user(), 0].contains(&found.uid()) {
             return Err(untrusted(place, "belongs to another user"));
         }
-        // In a sticky folder such as /tmp no one replaces a folder of another user, but everyone may add files: it may lie
-        // above the folder of the library, and not be that folder.
+        // In a sticky folder such as /tmp, users cannot replace each other's folders, but all may add files. So it may be above
+        // the folder of the library, but not be that folder itself.
         let is_guarded = depth >= 2 && found.permissions().mode() & STICKY != 0;
         if is_writable_by_others(&found) && !is_guarded {
             return Err(untrusted(place, "can be written by other users"));
@@ -34,8 +34,8 @@ pub(super) fn check(path: &Path) -> Result<(), LibraryProblem> {
     Ok(())
 }
 
-/// Returns whether users other than its owner may write it. The group of root and a group of the user alone, which has the number
-/// of the user on systems that create one, do not count.
+/// Returns whether users other than its owner may write it. The group of root and the user's private group, which has the user's
+/// number, do not count.
 fn is_writable_by_others(found: &Metadata) -> bool {
     let mode = found.permissions().mode();
     let is_private = [user(), 0].contains(&found.gid());

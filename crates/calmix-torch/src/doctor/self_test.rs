@@ -22,12 +22,12 @@ pub(super) struct SelfTest {
     pub(super) steps: u64,
     pub(super) images_per_second: f64,
     pub(super) waiting: f64,
-    /// Whether both trainings ended with the same bytes.
+    /// Whether both trainings gave the same bytes.
     pub(super) same: bool,
 }
 
 impl SelfTest {
-    /// Trains for half of the time, then as many steps again, and compares.
+    /// Trains for half of the time, then for the same number of steps again, and compares the results.
     pub(super) fn run(threads: u32, seconds: u16) -> Result<Self> {
         let temp = tempfile::tempdir()?;
         let images = temp.path().join("images");
@@ -79,7 +79,7 @@ fn train(
     Ok(Pace { images_per_second: total.images / trained, waiting: total.waited / trained, ..last })
 }
 
-/// Adds up the pace of a run without its first step, in which libtorch warms up.
+/// The pace of a run without its first step, in which libtorch warms up.
 struct PaceTotal<'a, F> {
     stop: &'a AtomicBool,
     is_over: F,
@@ -106,7 +106,7 @@ impl<F: Fn(u64, Duration) -> bool> Sink for &mut PaceTotal<'_, F> {
     }
 }
 
-/// The hash of the newest checkpoint, which covers every byte of the state.
+/// Returns the hash of the newest checkpoint, which covers every byte of the state.
 fn hash(run: &Path) -> Result<String> {
     let found = newest(Paths::new(run).checkpoints())?.context("the self-test saved no checkpoint")?;
     Ok(found.checkpoint.hash().to_owned())

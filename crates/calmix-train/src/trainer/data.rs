@@ -1,4 +1,4 @@
-//! The data of a run on images: its samples, and the batches for training and evaluation.
+//! The data of a run on images: its samples, and batches for training and evaluation.
 
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -28,24 +28,25 @@ use calmix_run::run::Paths;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::ParallelLayout;
 
-/// Pseudo-labels that are evaluated at the end of a run: of a hundred million a pass would take longer than the training.
+/// The maximum number of pseudo-labels that are evaluated at the end of a run: a pass over a hundred million would take longer
+/// than the training.
 const MAX_PSEUDO_LABELS: u64 = 100_000;
 
-/// Loads the images of an evaluation.
+/// The loader of the images of an evaluation.
 pub(crate) type EvalBatches = EvalLoader;
 
-/// An evaluation in rounds: in each of them a process predicts a batch, if it has one left.
+/// An evaluation in rounds, in each of which every process predicts a batch if it has one left.
 pub(crate) struct EvalRounds {
     /// The batches of this process.
     pub(crate) batches: EvalBatches,
-    /// The most batches that any process has.
+    /// The largest number of batches of any process.
     pub(crate) rounds: u64,
-    /// The samples of all processes.
+    /// The number of samples of all processes.
     pub(crate) samples: u64,
 }
 
 impl EvalRounds {
-    /// The samples that all processes predict in a round, on average.
+    /// Returns the mean number of samples that all processes together predict per round.
     pub(crate) fn samples_per_round(&self) -> u64 {
         self.samples.div_ceil(self.rounds.max(1))
     }
@@ -56,13 +57,13 @@ pub(crate) struct TrainData {
     pub(crate) samples: RunSamples,
     pub(crate) images: RunImages,
     views: Arc<dyn Views>,
-    /// The processes of this machine.
+    /// The number of processes on this machine.
     processes: usize,
 }
 
 impl TrainData {
-    /// Opens the dataset of a recipe, as [`RunSamples::open`] does. The `processes` of this machine share its loader threads
-    /// and its memory.
+    /// Opens the dataset of a recipe as [`RunSamples::open`] does. The `processes` of this machine share its loader threads and
+    /// its memory.
     pub(crate) fn open(
         recipe: &Recipe,
         paths: &Paths,
@@ -72,19 +73,19 @@ impl TrainData {
         Ok(Self::new(recipe, RunSamples::open(recipe, paths, inputs)?, processes))
     }
 
-    /// The data of a dataset that is open and split.
+    /// Creates the data of a dataset with a split.
     pub(crate) fn new(recipe: &Recipe, samples: RunSamples, processes: usize) -> Self {
         let images = RunImages::new(recipe, &samples.dataset, processes);
         let views = ImageViews::new(Arc::clone(&images.images), Arc::clone(&images.augment));
         Self { samples, images, views, processes: processes.max(1) }
     }
 
-    /// Bytes of a view.
+    /// Returns the size of a view in bytes.
     pub(crate) fn image_bytes(&self) -> usize {
         self.views.bytes()
     }
 
-    /// The number of unlabelled samples of each micro-batch of this process; `None` if none are drawn.
+    /// Returns the number of unlabelled samples of each micro-batch of this process; zero if none are drawn.
     pub(crate) fn samples_per_micro_batch(&self, recipe: &Recipe, layout: &ParallelLayout) -> Vec<usize> {
         let samples = NonZeroU64::new(self.samples.unlabelled().len());
         let micro_batches = layout.micro_batching().count();
@@ -94,7 +95,7 @@ impl TrainData {
         layout.local().map(length).collect()
     }
 
-    /// The batches of these steps: the rows of them that are this process's.
+    /// Loads the batches of these steps, of each the rows of this process.
     pub(crate) fn batches(
         &self,
         recipe: &Recipe,
@@ -102,7 +103,7 @@ impl TrainData {
         steps: Range<u64>,
     ) -> Result<Loader, TrainError> {
         let train = &recipe.train;
-        // How many may be corrupt is counted over all processes.
+        // The trainer counts corrupt samples over all processes, so the loader sets no limit.
         let corrupt = match recipe.loader.corrupt() {
             OnCorrupt::Skip { .. } => OnCorrupt::Skip { share: 1.0 },
             OnCorrupt::Stop => OnCorrupt::Stop,
@@ -120,7 +121,7 @@ impl TrainData {
         Ok(Loader::new(Arc::clone(&self.views), training, self.images.workers)?)
     }
 
-    /// The files of the unlabelled samples, if they come by block.
+    /// Returns the files of the unlabelled samples, if these are ordered by block.
     fn blocks(
         &self,
         recipe: &Recipe,
@@ -133,7 +134,7 @@ impl TrainData {
             return Ok(None);
         }
         if let Some(limit) = dataset.cache_limit() {
-            // Of each micro-batch of the step, the block that is read and the one that is fetched meanwhile.
+            // For each micro-batch of the step, one block is read while the next is fetched.
             let blocks = 2 * layout.local().len() as u64 * self.processes as u64;
             let needed = blocks.saturating_mul(files.get()).saturating_mul(dataset.largest_part()?);
             if needed > limit {
@@ -148,8 +149,8 @@ impl TrainData {
         Ok(Some(FileBlocks::find(dataset, unlabelled, files)?))
     }
 
-    /// The samples of a split without augmentation, batch by batch; `None` if the split has no samples. The batches are
-    /// distributed about evenly over the processes, in contiguous ranges.
+    /// Loads the samples of a split in batches, without augmentation; `None` if the split has no samples. The processes get
+    /// contiguous ranges of about equal size.
     pub(crate) fn samples_of(
         &self,
         recipe: &Recipe,
@@ -159,7 +160,7 @@ impl TrainData {
         self.in_batches(recipe, &self.samples.of_split(split), processes)
     }
 
-    /// The unlabelled samples whose pseudo-label can be evaluated, or some of very many, in the same way.
+    /// Loads the unlabelled samples whose pseudo-labels can be evaluated, or a part of them if there are very many.
     pub(crate) fn evaluated_samples(
         &self,
         recipe: &Recipe,
@@ -196,13 +197,13 @@ impl TrainData {
     }
 }
 
-/// How long processes that have to stop wait for a batch: with it, all of them can complete the step as usual.
+/// The time for which processes wait for a batch although they have to stop, so that all of them can complete the step.
 const STOP_GRACE_PERIOD: Duration = Duration::from_secs(2);
 
-/// The batch of a step.
+/// Returns the batch of a step.
 ///
 /// # Errors
-/// Why there is none; [`DataError::Interrupted`] if the run has to `stop`.
+/// The error of the loader; [`DataError::Interrupted`] if the run has to `stop`.
 pub(crate) fn next_batch(
     batches: &mut Loader,
     step: u64,
@@ -217,7 +218,7 @@ pub(crate) fn next_batch(
 }
 
 impl TrainData {
-    /// A batch of the right size that is not trained on.
+    /// Returns a batch of the right size that is not trained on.
     pub(crate) fn blank_batch(&self, step: u64, partition: &Partition) -> TrainBatch {
         let rows = |of: fn(&MicroBatchRows) -> usize| partition.micro_batches.last().map_or(0, of);
         let labelled = rows(|rows| rows.labelled.end);

@@ -1,4 +1,4 @@
-//! Why a run cannot start, continue or finish.
+//! The errors of starting, continuing and finishing a run.
 
 use calmix_core::error::CoreError;
 use calmix_data::error::DataError;
@@ -12,11 +12,11 @@ use calmix_metrics::error::MetricsError;
 use calmix_recipe::RecipeError;
 use calmix_run::error::RunError;
 
-/// Why a run stopped, or did not start. Its checkpoints stay as they are.
+/// The reason why a run stopped, or did not start. Its checkpoints are not affected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainError {
-    /// What every run needs is missing or wrong, or the run has to stop.
+    /// A part that is common to all runs failed, or the run has to stop.
     #[error(transparent)]
     Lifecycle(#[from] LifecycleError),
     /// A head cannot be trained or evaluated.
@@ -25,25 +25,25 @@ pub enum TrainError {
     /// The engine failed, or a loss was not finite.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// A checkpoint holds a state of the samples or the method that cannot be read.
+    /// A checkpoint's state of the samples or of the method cannot be read.
     #[error(
         "the checkpoint of step {step}: {problem}; it was written by another version of calmix or for another method"
     )]
     State { step: u64, problem: StateProblem },
-    /// A checkpoint holds the weights of another network.
+    /// A checkpoint has the weights of another network.
     #[error(
         "the checkpoint of step {step}: its weights have {bytes} bytes, but {network} needs {min_bytes}; the recipe or the \
          dataset is not the one that the run started with"
     )]
     OtherNetwork {
         step: u64,
-        /// Bytes of the checkpoint's weights.
+        /// The size of the checkpoint's weights in bytes.
         bytes: u64,
         network: String,
-        /// The fewest bytes that the weights of this network can have.
+        /// The minimum size of this network's weights in bytes.
         min_bytes: u64,
     },
-    /// Too many steps were not finite.
+    /// More steps were not finite than the recipe allows.
     #[error(
         "step {step}: {problem}; the run has already skipped {}, the most that train.non_finite_skips allows; lower the \
          learning rate, or raise that limit", counted(u64::from(*skips), "step")
@@ -51,7 +51,7 @@ pub enum TrainError {
     TooManySkips {
         step: u64,
         problem: String,
-        /// The number of steps skipped before.
+        /// The number of steps that were skipped before.
         skips: u32,
     },
     /// A process group failed: another process, or the connection to it.
@@ -65,7 +65,7 @@ pub enum TrainError {
         /// Whether it is a mistake of the user.
         mistake: bool,
     },
-    /// An error as text, for the other processes; the process where it happened returns the error itself.
+    /// An error as text for the other processes. The process in which it occurred returns the error itself.
     #[error("{text}")]
     AsText {
         text: String,
@@ -78,7 +78,7 @@ pub enum TrainError {
          because(.0.as_ref())
     )]
     UnreadableMessage(Option<serde_json::Error>),
-    /// A process would train another run than rank 0.
+    /// A process has another run than rank 0.
     #[error(
         "rank {process} has a different {what} from rank 0: {found} instead of {expected}; start all ranks with the same \
          version of calmix, the same arguments and the same data"
@@ -91,14 +91,14 @@ pub enum TrainError {
         /// The value of the other rank.
         found: String,
     },
-    /// Processes no longer have the same step or the same weights.
+    /// Processes have diverged: they are at different steps, or have different weights.
     #[error(
         "step {step}: {}. Suspect faulty memory or hardware; resume from the last checkpoint, on another machine if it \
          happens again.", diverged(.what, .processes, *.of)
     )]
     Diverged {
         step: u64,
-        /// What differs: `step` or `weights`.
+        /// The difference: `step` or `weights`.
         what: &'static str,
         /// The ranks in the minority; all but the first if there is no majority.
         processes: Vec<usize>,
@@ -110,7 +110,7 @@ pub enum TrainError {
          as there are micro-batches", counted(*processes as u64, "process"), counted(u64::from(*groups) * u64::from(*micro_batches), "micro-batch")
     )]
     TooManyProcesses { processes: usize, groups: u32, micro_batches: u32 },
-    /// The run needs more memory than there is.
+    /// The run does not fit into memory.
     #[error(
         "this run does not fit into memory: the state of {samples} unlabelled samples in {classes} classes takes {} MB and \
          the network {} MB; with the copies for a checkpoint it needs {} MB, but {} MB are available. Check the number of \
@@ -118,13 +118,13 @@ pub enum TrainError {
          over more processes on more machines", state >> 20, network >> 20, needed >> 20, available >> 20
     )]
     Memory {
-        /// Unlabelled samples of this process.
+        /// The number of unlabelled samples of this process.
         samples: usize,
         classes: usize,
-        /// Bytes for the state of these samples.
+        /// The size of the state of these samples in bytes.
         state: u64,
         network: u64,
-        /// Bytes in total, with the copies for a checkpoint.
+        /// The total size in bytes, including copies for a checkpoint.
         needed: u64,
         available: u64,
     },
@@ -140,8 +140,8 @@ impl From<HeadsError> for TrainError {
     }
 }
 
-/// Errors of the crates below, which a run of any kind can have.
-macro_rules! of_every_run {
+/// Converts errors of lower crates that every kind of run can have, by way of `LifecycleError`.
+macro_rules! from_lower_errors {
     ($($error:ty),*) => {
         $(impl From<$error> for TrainError {
             fn from(error: $error) -> Self {
@@ -151,11 +151,11 @@ macro_rules! of_every_run {
     };
 }
 
-of_every_run!(CoreError, DataError, FileError, MetricsError, RecipeError, RunError);
+from_lower_errors!(CoreError, DataError, FileError, MetricsError, RecipeError, RunError);
 
 impl TrainError {
-    /// Returns what to do about it. A mistake fails again until the user corrects it, so a launcher should not repeat the command.
-    /// Everything else may pass by itself, or happens during training, when the run has checkpoints to resume from.
+    /// Returns the kind of the error. A mistake recurs until the user corrects it, so a launcher should not repeat the command.
+    /// For other errors, trying again may help, or the run has checkpoints to resume from.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Lifecycle(error) => error.kind(),
@@ -172,7 +172,7 @@ impl TrainError {
         }
     }
 
-    /// Returns whether it is a mistake of the user, as other processes learn it.
+    /// Returns whether it is a mistake of the user; other processes receive this flag with the text.
     pub(super) fn is_mistake(&self) -> bool {
         self.kind() == ErrorKind::Mistake
     }
@@ -198,7 +198,7 @@ impl TrainError {
     }
 }
 
-/// What is wrong with the state in a checkpoint.
+/// The problem with the state in a checkpoint.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateProblem {
@@ -213,7 +213,7 @@ fn because(error: Option<&serde_json::Error>) -> String {
     error.map(|error| format!(" ({error})")).unwrap_or_default()
 }
 
-/// Names the ranks that have diverged, and how many they differ from.
+/// Names the ranks that have diverged, and the number of ranks that they differ from.
 fn diverged(what: &str, ranks: &[usize], of: usize) -> String {
     let differ = if what.ends_with('s') { "differ" } else { "differs" };
     let others = match of.saturating_sub(ranks.len()) {

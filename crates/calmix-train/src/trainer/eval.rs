@@ -1,4 +1,4 @@
-//! Evaluates a network: its predictions on validation and test, and the metrics computed from them.
+//! The evaluation of a network: predictions on validation and test, and their metrics.
 
 pub(super) mod reevaluate;
 
@@ -31,25 +31,25 @@ use crate::trainer::ranks::eval_stop::EvalStop;
 use crate::trainer::ranks::wire::{Decoder, Encoder};
 use crate::trainer::step::stepper::Stepper;
 
-/// What an evaluation computes.
+/// The results that an evaluation computes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum EvalMode<'a> {
-    /// The metrics: during training.
+    /// Only metrics, during training.
     MetricsOnly,
-    /// The metrics with their intervals, and a calibrator that is fitted here: of the resulting model.
+    /// Metrics with intervals, and a new calibrator, for the resulting model.
     Final,
-    /// The metrics with their intervals, with a calibrator that was fitted elsewhere.
+    /// Metrics with intervals, with a given calibrator.
     With(&'a Fitted),
 }
 
-/// The number of replicates after which several processes agree on whether to stop.
+/// The number of replicates between two checks of several processes whether to stop.
 const REPLICATES_PER_CHECK: u32 = 16;
 
 /// Evaluates a model on validation and test. Processes share the predictions; rank 0 computes the metrics.
 ///
 /// # Errors
-/// [`LifecycleError::Stopped`](calmix_lifecycle::LifecycleError::Stopped) if `stop` requests it, on all processes alike. Then
-/// nothing was written.
+/// [`LifecycleError::Stopped`](calmix_lifecycle::LifecycleError::Stopped) if `stop` requests it, on all processes; nothing was
+/// written then.
 pub(crate) fn evaluate_model(
     engine: &Engine,
     recipe: &Recipe,
@@ -76,7 +76,7 @@ pub(crate) fn evaluate_model(
     if mode == EvalMode::Final {
         let held_out = predictions.iter().find(|seen| seen.split == EvalSet::Validation);
         let min_labels = CalibratorKind::Temperature.min_labels();
-        // Rank 0 alone has the predictions.
+        // Only rank 0 has the predictions.
         let enough = held_out.is_some_and(|seen| seen.labels.len() >= min_labels);
         let enough =
             broadcast_result(processes, (processes.rank() == 0).then_some(Ok::<_, TrainError>(enough)))?;
@@ -86,7 +86,7 @@ pub(crate) fn evaluate_model(
             return Ok(output);
         }
         let held_out = held_out.map(|seen| (seen, data.samples.fitted_on()));
-        // The others wait for rank 0, and would not learn that it has left.
+        // The other ranks wait for rank 0 and would not notice that it has left, so only a process alone may stop here.
         let is_alone = processes.size() == 1;
         let fitted = Fitted::of(held_out, labelled.as_ref(), &|| is_alone && stop.is_requested());
         output.fitted = match fitted {
@@ -109,8 +109,8 @@ pub(crate) fn evaluate_model(
 /// Evaluates the EMA weights, and the trained ones if the recipe requests it; returns the evaluation of the EMA weights.
 ///
 /// # Errors
-/// [`LifecycleError::Stopped`](calmix_lifecycle::LifecycleError::Stopped) if the run has to stop; then nothing was written, and
-/// the state is as it was.
+/// [`LifecycleError::Stopped`](calmix_lifecycle::LifecycleError::Stopped) if the run has to stop; nothing was written then, and
+/// the state is unchanged.
 pub(crate) fn evaluate_network(
     stepper: &Stepper,
     mode: EvalMode<'_>,
@@ -125,7 +125,7 @@ pub(crate) fn evaluate_network(
     let shown = RefCell::new(&mut log.events);
     let work = |progress: &WorkProgress| shown.borrow_mut().work(progress);
     let stop = EvalStop { work: &work, ..stop };
-    // Evaluate all models before anything is written: of an abandoned evaluation nothing must remain.
+    // Evaluate all models before writing anything: an abandoned evaluation must leave nothing behind.
     let outputs = models
         .iter()
         .map(|&model| Ok((model, evaluate_model(engine, recipe, &stepper.data, (step, model), mode, stop)?)));
@@ -146,7 +146,7 @@ pub(crate) fn evaluate_network(
     Ok(evaluation)
 }
 
-/// Whether the result is the best model of the run rather than the last.
+/// Returns whether the result is the best model of the run, not the last.
 pub(crate) fn keeps_best(rule: Selection) -> bool {
     matches!(rule, Selection::BestValidation | Selection::BestTest)
 }
@@ -178,8 +178,8 @@ fn measure(
     Ok(output)
 }
 
-/// Evaluates the labels that the live network, which makes the pseudo-labels of training, gives to all unlabelled
-/// samples whose class is known. Rank 0 gets the metrics.
+/// Evaluates the pseudo-labels of all unlabelled samples whose class is known, by the trained weights, which also make those of
+/// training. Rank 0 gets the metrics.
 pub(crate) fn evaluate_pseudo_labels(
     engine: &Engine,
     recipe: &Recipe,
@@ -205,7 +205,7 @@ pub(crate) fn evaluate_pseudo_labels(
         confidence.extend_from_slice(predicted.confidence());
         correct.extend(predicted.correct().iter().map(|&correct| u8::from(correct)));
     }
-    // A process that did not wait for a batch received a request to stop.
+    // If the loop ended because this process has to stop, the check fails on all processes.
     stop.check()?;
     if processes.size() > 1 {
         let mut message = Encoder::default();
@@ -222,8 +222,8 @@ pub(crate) fn evaluate_pseudo_labels(
     Ok(PseudoLabelMetrics::of(&reliability_bins(&predicted, Binning::default())))
 }
 
-/// The next batch of an evaluation; `None` if this process has no further one, or received a request to stop, of which
-/// the others learn at the next check.
+/// Returns the next batch of an evaluation; `None` if this process has no further one or has to stop, which the others notice at
+/// the next check.
 fn next_batch(
     batches: &mut EvalBatches,
     stop: EvalStop<'_>,
@@ -235,7 +235,7 @@ fn next_batch(
     }
 }
 
-/// Labelled samples and the predictions of a model for them.
+/// Labelled samples with the predictions of a model.
 #[derive(Debug, Default)]
 struct PredictedRows {
     ids: Vec<u64>,
@@ -243,7 +243,7 @@ struct PredictedRows {
     logits: Vec<f32>,
 }
 
-/// Predicts the labelled samples of a split by a model with `width` classes; returns also what was left out.
+/// Predicts the labelled samples of a split with a model of `width` classes; also returns the samples that were left out.
 fn predict_batches(
     engine: &Engine,
     which: Weights,
@@ -279,12 +279,12 @@ fn predict_batches(
             }
         }
     }
-    // A process that did not wait for a batch received a request to stop.
+    // If the loop ended because this process has to stop, the check fails on all processes.
     stop.check()?;
     Ok((rows, left_out))
 }
 
-/// The predictions of a model on the labelled samples of a split, and what was left out; `None` if there are none.
+/// Predicts the labelled samples of a split; also returns the samples that were left out. `None` if there are none.
 pub(crate) fn predict(
     engine: &Engine,
     recipe: &Recipe,
@@ -309,7 +309,7 @@ pub(crate) fn predict(
         message.add(&[left_out.samples]);
         message.add(left_out.first.as_bytes());
         (rows, left_out) = Default::default();
-        // Only rank 0 computes the metrics.
+        // Gather on rank 0, which alone computes the metrics.
         for message in processes.gather_bytes(0, message.bytes())? {
             let mut message = Decoder::new(&message);
             message.read(&mut rows.ids)?;

@@ -1,4 +1,4 @@
-//! A run from its beginning to its end: how it is opened, its loop, its checkpoints, its events, and its result.
+//! A run from its beginning to its end: opening, training loop, checkpoints, events, and result.
 
 pub(super) mod begin_run;
 pub(super) mod checkpoint_files;
@@ -20,22 +20,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::trainer::data::TrainData;
 
-/// The run that rank 0 has opened, or found finished.
+/// The run that rank 0 has opened, or found to be finished.
 pub(crate) enum RankZeroRun {
     Run(Box<OpenedRun>),
-    /// A run that had finished before.
+    /// A run that was finished before.
     Finished(Finished),
 }
 
 /// The folder of a new run.
 pub(crate) enum NewRun<'a> {
-    /// In a folder that is empty or does not exist.
+    /// A folder that is empty or does not exist.
     Folder(&'a Path),
-    /// In a folder that this process has locked, with its dataset open and split.
+    /// A folder that this process has locked, with its open dataset and its split.
     Prepared { run: Run, table: Box<(Dataset, LabelSplit)> },
 }
 
-/// What every process has opened.
+/// The parts of a run that every process has opened.
 pub(crate) struct OpenedRun {
     pub(crate) recipe: Resolved,
     pub(crate) data: TrainData,
@@ -44,7 +44,7 @@ pub(crate) struct OpenedRun {
     pub(crate) notes: Vec<Note>,
 }
 
-/// What rank 0 broadcasts to the others to open.
+/// The message with which rank 0 tells the others what to open.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct RunBroadcast {
     pub(crate) recipe: String,

@@ -1,5 +1,5 @@
-//! How the ranks of a run cooperate: which micro-batches each runs, how they stay in step, share results and errors, stop
-//! together and agree on a checkpoint.
+//! The cooperation of a run's ranks: which micro-batches each runs, staying in step, sharing results and errors, stopping
+//! together, and agreeing on a checkpoint.
 
 pub(super) mod collect_results;
 pub(super) mod eval_stop;

@@ -1,4 +1,4 @@
-//! One step of training: its phases, for a debugger, a profiler, or a test that injects a fault there.
+//! One training step, and its phases, by which a debugger, a profiler, or a test that injects a fault can follow it.
 
 pub(super) mod engine_setup;
 pub(super) mod exchange;
@@ -12,15 +12,15 @@ use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StepPhase {
-    /// The network is about to see the batch.
+    /// Before the network runs on the batch.
     Observe,
-    /// It has seen the batch; processes are about to gather its outputs and to plan.
+    /// After the network ran; before its outputs are gathered and the step is planned.
     Plan,
-    /// The plan is made; gradients are about to be computed, and added up over all processes.
+    /// After planning; before gradients are computed and summed over all processes.
     Learn,
-    /// A batch of an evaluation is about to be seen, or a replicate of its bootstrap to be drawn.
+    /// Before a batch of an evaluation, or a replicate of its bootstrap.
     Evaluate,
-    /// The files of a checkpoint are written; they are about to be committed.
+    /// After the files of a checkpoint are written; before they are committed.
     Save,
 }
 
@@ -29,7 +29,7 @@ pub enum StepPhase {
 pub(crate) struct Watch(pub(crate) Arc<dyn Fn(StepPhase, u64) + Send + Sync>);
 
 impl Watch {
-    /// The process is about to enter this phase of this step.
+    /// Calls the hook before a phase of a step.
     pub(crate) fn enter(&self, phase: StepPhase, step: u64) {
         (self.0)(phase, step);
     }

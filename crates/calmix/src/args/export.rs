@@ -56,7 +56,7 @@ Outputs:
 thresholds and the hashes of the weights are in the metadata of the file.";
 
 impl ExportArgs {
-    /// The options of the model.
+    /// Returns the options of the model.
     ///
     /// # Errors
     /// If an option is out of range, or the folder exists already.

@@ -104,7 +104,7 @@ pub fn check_shares(coverage: f64, precision: f64) -> Result<(), CliError> {
 }
 
 impl SetKind {
-    /// The rule of this name.
+    /// Returns the rule of this name.
     pub fn rule(self) -> SetRule {
         match self {
             Self::Lac => SetRule::Lac,

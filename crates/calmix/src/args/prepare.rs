@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::options::source::SourceArgs;
 
-/// The long help; not a doc comment, in which rustdoc would take the folders for Rust.
+/// The long help. It is not a doc comment, because rustdoc would take the folder trees for Rust code.
 const ABOUT: &str = "\
 Scan a dataset: count its samples, list its problems, and write a table for training
 

@@ -1,14 +1,14 @@
-//! Tests of what the command line itself prints, word for word: help texts and refusals. They run in this process, because
-//! a process for each would spend its time on loading libtorch.
+//! Tests of the texts that the command line itself prints, help and refusals, word for word. They run in this process, because a
+//! process for each would spend its time on loading libtorch.
 
 use calmix_testkit::golden;
 use clap::{CommandFactory, Error};
 
 use super::Calmix;
 
-/// Returns the error of clap for arguments that start no command.
+/// Returns clap's error for arguments that start no command.
 fn refused(arguments: &[&str]) -> Option<Error> {
-    // As wide as in a pipe, whatever terminal the tests run in.
+    // The width in a pipe, so that the terminal of the tests does not matter.
     let mut calmix = Calmix::command().term_width(100);
     calmix.try_get_matches_from_mut([&["calmix"], arguments].concat()).err()
 }
@@ -31,7 +31,7 @@ fn every_help() {
     }
 }
 
-/// The lines of errors.txt that clap refuses, and in its own words. Others have a process in `tests/cli/errors.rs`.
+/// The lines of errors.txt that clap refuses in its own words. The others are tested by a process in `tests/cli/errors.rs`.
 #[test]
 fn refusals_are_as_expected() {
     let expected = std::fs::read_to_string(golden::path("errors.txt")).unwrap();
@@ -47,7 +47,7 @@ fn refusals_are_as_expected() {
     assert!(compared >= 8, "{compared}");
 }
 
-/// Tables in help texts are laid out by hand for 100 columns: a longer line would be broken in the middle.
+/// Tables in help texts are laid out by hand for 100 columns; a longer line would be broken in the middle.
 #[test]
 fn tables_of_help_fit_their_columns() {
     let calmix = Calmix::command();

@@ -72,7 +72,7 @@ pub struct TrainArgs {
 }
 
 impl TrainArgs {
-    /// Returns every setting of the user, in order of precedence.
+    /// Returns all settings of the user, in order of precedence.
     ///
     /// # Errors
     /// If a dataset does not exist, or its path is not UTF-8.
@@ -92,7 +92,7 @@ impl TrainArgs {
         self.with_vectors(layers)
     }
 
-    /// Adds the vectors, and the recipe for them if the user names none.
+    /// Adds the vectors, and their recipe if the user names none.
     fn with_vectors(&self, mut layers: Layers) -> Result<Layers> {
         let Some(vectors) = &self.features else { return Ok(layers) };
         if !layers.names_recipe() {
@@ -112,7 +112,7 @@ impl TrainArgs {
     /// Refuses a dataset or a file in the place of the recipe.
     ///
     /// # Errors
-    /// Names the command that was most likely meant.
+    /// Always if there is one; the error names the command that was most likely meant.
     pub fn refuse_path_as_recipe(&self) -> Result<(), CliError> {
         let is_builtin = |name: &str| builtin().iter().any(|recipe| recipe.name == name);
         let Some(name) = self.recipe.as_deref().filter(|name| !is_builtin(name)) else { return Ok(()) };
@@ -132,7 +132,7 @@ impl TrainArgs {
         Err(CliError::invalid(message).hint("`calmix recipes` lists the recipes"))
     }
 
-    /// The folder of the run: a launcher may start the same command again, so the user has to name it.
+    /// Returns the folder of the run, which the user must name: a launcher may start the same command again.
     pub fn required_run_dir(&self) -> Result<&Path, CliError> {
         self.run_dir.as_deref().ok_or_else(|| {
             let message = "a launcher started this process and may start it again, so it needs --run-dir";
@@ -140,7 +140,7 @@ impl TrainArgs {
         })
     }
 
-    /// The name of the run: that of its recipe or of its file, or else of the recipe that calmix chose.
+    /// Returns the name of the run: the name of its recipe or recipe file, or of the recipe that calmix chose.
     pub fn run_name(&self, chosen: Option<&str>) -> String {
         let file = || self.file.as_ref()?.file_stem()?.to_str().map(str::to_owned);
         self.recipe.clone().or_else(file).or(chosen.map(str::to_owned)).unwrap_or("run".to_owned())

@@ -70,8 +70,8 @@ fn rewrite_folded_head(run: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Fits the calibrator to the predictions on new labels, writes it into the run's model.json, and prints its metrics.
-/// Refuses too few labels.
+/// Fits the calibrator to the predictions on new labels, writes it into the run's model.json, and prints its metrics. Refuses too
+/// few labels.
 fn refit(
     args: &CalibrateArgs,
     path: &Path,
@@ -120,8 +120,8 @@ fn refit(
     print(&format!("{}\n{written}\n{next}", metric_table::calibration_table(&map, kind)))
 }
 
-/// Replaces model.json, and keeps the previous one. A calibration that is already there, written by a process that was killed
-/// afterwards or by the same command before, has no previous version but the one that is kept.
+/// Replaces model.json, and keeps the previous version. If the file already has this calibration, written by the same command
+/// or by a process that was killed afterwards, nothing is written, so that the version before it stays.
 fn write(run: &Path, info: &ModelInfo) -> Result<()> {
     let mut bytes = serde_json::to_vec_pretty(info)?;
     bytes.push(b'\n');
@@ -135,7 +135,7 @@ fn write(run: &Path, info: &ModelInfo) -> Result<()> {
     Ok(())
 }
 
-/// Returns the samples that the model was not trained on, with a warning about the others; refuses too few.
+/// Returns the samples that the model was not trained on, and warns about the others; refuses too few.
 fn untrained(labels: &TrainedLabels, path: &Path, kind: InputKind) -> Result<Vec<u64>, CliError> {
     let ids = labels.untrained();
     let Some(trained) = labels.sentence() else { return Ok(ids) };
@@ -157,14 +157,14 @@ fn untrained(labels: &TrainedLabels, path: &Path, kind: InputKind) -> Result<Vec
     Err(CliError::invalid(message).hint(hint))
 }
 
-/// Returns the classes of the model that have no label.
+/// Returns the classes of the model without a label.
 fn missing_classes(info: &ModelInfo, labels: &[u32]) -> Vec<String> {
     let labelled: BTreeSet<u32> = labels.iter().copied().collect();
     let classes = (0..).zip(&info.classes).filter(|(class, _)| !labelled.contains(class));
     classes.map(|(_, name)| name.clone()).collect()
 }
 
-/// Warns about labels that may fit a poorer calibrator than the previous one.
+/// Warns about labels that may give a poorer calibrator than the previous one.
 fn warn_about_labels(info: &ModelInfo, labels: usize, missing_classes: &[String]) {
     if !missing_classes.is_empty() {
         let classes = counted(missing_classes.len() as u64, "class");

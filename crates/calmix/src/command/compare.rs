@@ -58,12 +58,12 @@ impl CompareArgs {
     }
 }
 
-/// The name of a run in a comparison.
+/// Returns the name of a run in a comparison.
 fn name(folder: &Path) -> String {
     folder.display().to_string()
 }
 
-/// Reads what a comparison needs, once per model of the run that has metrics; empty if the run has no result yet.
+/// Reads the data of a run for a comparison, once per model with metrics; empty if the run has no result yet.
 fn compared(folder: &Path) -> Result<Vec<ComparedRun>> {
     let Some(result) = read::has_begun(folder).then(|| read::result(folder)).transpose()?.flatten() else {
         return Ok(Vec::new());
@@ -92,7 +92,7 @@ fn compared(folder: &Path) -> Result<Vec<ComparedRun>> {
     Ok(runs)
 }
 
-/// Returns every key that affects what a run learns, except its seeds.
+/// Returns every key that affects the result of a training, except the seeds.
 pub(super) fn settings(recipe: &Resolved) -> std::collections::BTreeMap<String, String> {
     let text = |key: String| {
         let value = recipe.value(&key)?;

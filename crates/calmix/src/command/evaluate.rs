@@ -43,7 +43,7 @@ pub(super) fn run(args: &EvaluateArgs, trainers: &Trainers<'_>) -> Result<Exit> 
     }
 }
 
-/// Evaluates the model of a run on the splits of the run, or the newest checkpoint of an unfinished run.
+/// Evaluates the model of a finished run, or the newest checkpoint of an unfinished one, on the run's splits.
 fn on_run_splits(args: &EvaluateArgs, trainers: &Trainers<'_>) -> Result<Exit> {
     let recipe = inspect::recipe(&args.run)?.recipe;
     let trainer = trainers.of(&recipe)?;
@@ -97,13 +97,12 @@ fn on_labelled_samples(args: &EvaluateArgs, path: &Path) -> Result<Exit> {
     Ok(if is_done { Exit::Done } else { stop.exit() })
 }
 
-/// The command that evaluates the run, for hints.
+/// Returns the command that evaluates the run, for hints.
 fn command(args: &EvaluateArgs) -> String {
     format!("calmix evaluate {}", shell_quoted(&args.run))
 }
 
-/// The clearer error about data that cannot be read: the folder of `--data` is not the dataset of the run, or the dataset has
-/// moved.
+/// Explains why data cannot be read: the folder of `--data` is not the dataset of the run, or the dataset has moved.
 fn explained(problem: &DataError, args: &EvaluateArgs, recipe: &Recipe) -> Option<CliError> {
     let command = command(args);
     let data = args.data.named().filter(|data| data.is_dir() && !recipe.has_vectors());
@@ -119,7 +118,7 @@ fn explained(problem: &DataError, args: &EvaluateArgs, recipe: &Recipe) -> Optio
     }
 }
 
-/// Returns the recipe of the run with other settings and `--threads`; `None` if there are none.
+/// Returns the recipe of the run with other settings and `--threads`; `None` if nothing changes.
 fn changed_recipe(args: &EvaluateArgs, mut settings: Vec<String>) -> Result<Option<Resolved>> {
     settings.extend(args.threads.map(|threads| format!("train.threads={threads}")));
     if settings.is_empty() {
@@ -129,7 +128,7 @@ fn changed_recipe(args: &EvaluateArgs, mut settings: Vec<String>) -> Result<Opti
     Ok(Some(settings.iter().fold(layers, |layers, setting| layers.set(setting)).resolve()?))
 }
 
-/// Prints the metrics on the splits of the run's dataset; refuses a run without any.
+/// Prints the metrics on the splits of the run's dataset; refuses a run without labels on any split.
 fn show(args: &EvaluateArgs, output: &EvalOutput, kind: InputKind) -> Result<()> {
     let evaluations: Vec<_> = output.evaluations.iter().collect();
     let Some(first) = evaluations.first() else {

@@ -1,4 +1,4 @@
-//! `calmix export`: writes a model as files that other programs run.
+//! `calmix export`: writes a model as files that other programs can run.
 
 use anyhow::Result;
 

@@ -55,7 +55,7 @@ impl InspectArgs {
         } else if what.is_dir() {
             match runs::inspect(what)? {
                 Some(table) if runs::are_alone_in(what)? => table,
-                // Runs beside other folders: a dataset with runs in it, unless the folders contain no images.
+                // A folder of runs and other folders is a dataset with runs in it, unless the other folders contain no images.
                 Some(table) => dataset::raw(what).unwrap_or(table),
                 None => dataset::raw(what)?,
             }
@@ -73,7 +73,7 @@ impl InspectArgs {
     }
 }
 
-/// Inspects the recipe of this name, which is neither a file nor a folder.
+/// Inspects the built-in recipe of this name, since no file or folder has it.
 fn named(what: &Path) -> Result<Output> {
     let name = what.to_string_lossy();
     named_recipe(&name).map_err(|error| {
@@ -84,12 +84,12 @@ fn named(what: &Path) -> Result<Output> {
     })
 }
 
-/// Verifies and shows the checkpoint in `folder`, also if there are newer ones.
+/// Verifies and shows the checkpoint in `folder`, whether or not there are newer ones.
 fn checkpoint(folder: &Path) -> Result<Output> {
     let folder = folder.canonicalize()?;
     let checkpoint = Checkpoint::open(&folder).map_err(|error| match error {
         RunError::File(_) => Error::from(error).context(format!("{}: damaged", shown(folder.display()))),
-        // No run is resumed here, so the format of another version is a failure.
+        // Nothing is resumed here, so a checkpoint of another version is a failure, not a mistake.
         RunError::OtherFormat { .. } => CliError::failed(error.to_string()).into(),
         error => error.into(),
     })?;
@@ -129,7 +129,7 @@ fn predictions(file: &Path) -> Result<Output> {
     let mut rows = Vec::with_capacity(predictions.ids.len());
     for (row, (&id, &label)) in predictions.ids.iter().zip(&predictions.labels).enumerate() {
         let logits = predictions.logits.iter().skip(row * width).take(width);
-        // The first of equal logits wins, as in every other place.
+        // Of equal logits the first wins, as everywhere.
         let best = logits.enumerate().fold((0, f32::NEG_INFINITY), |best, (label, &logit)| {
             if logit > best.1 { (label, logit) } else { best }
         });
@@ -187,7 +187,7 @@ fn recipe_file(path: &Path) -> Result<Output> {
     Ok(recipe_output(&format!("recipe in {}", shown(&file)), ("file", &file), &resolved, &next))
 }
 
-/// Writes TOML with everything else in comments, so that the output is a valid recipe file.
+/// Formats a recipe as TOML, with everything else in comments, so that the output is a valid recipe file.
 fn recipe_output(title: &str, (key, named): (&str, &str), resolved: &Resolved, next: &str) -> Output {
     let warnings: Vec<String> = resolved.warnings.iter().map(ToString::to_string).collect();
     let commented =

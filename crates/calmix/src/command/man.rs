@@ -12,7 +12,7 @@ impl ManArgs {
     pub fn run(self) -> Result<Exit> {
         let shown = self.folder.display();
         std::fs::create_dir_all(&self.folder).with_context(|| format!("cannot create {shown}"))?;
-        // Not the long version: it describes this build, which is not the one that users have.
+        // The long version describes this build, which is not the one that users have.
         let command = Calmix::command().long_version(VERSION);
         clap_mangen::generate_to(command, &self.folder)
             .with_context(|| format!("cannot write into {shown}"))?;

@@ -41,7 +41,7 @@ fn predict_images(args: &PredictArgs) -> Result<Exit> {
         return Err(CliError::invalid(format!("{}: does not exist", shown(path.display()))).into());
     }
     for url in args.paths.iter().filter_map(|path| CloudUrl::parse(path)) {
-        // Before the model is loaded: the URL may be wrong, or the credentials missing.
+        // Check the destination before the model is loaded: the URL may be wrong, or the credentials missing.
         RemoteFolder::open(&url).map_err(DataError::from)?;
     }
     let job = PredictJob::new(args, InputKind::Image, launch.as_ref().and_then(shard_of_launch))?;
@@ -65,10 +65,10 @@ fn predict_images(args: &PredictArgs) -> Result<Exit> {
 
     let input = ImageInput { paths: args.paths.clone(), list: args.list.clone(), shard: job.shard };
     let total = input.count(stop.flag())?;
-    // A list or a shard may be empty: a job that shares its images out has such parts.
+    // A list or a shard may be empty, for example in a job that divides few images among many tasks.
     let may_be_empty = args.list.is_some() || job.shard.is_some();
     if total == Some(0) && !may_be_empty {
-        return Err(nothing_found(args).into());
+        return Err(no_images_error(args).into());
     }
     let format = job.format(model.classes());
     let (output, written) = job.open(model.rule(), &format, None)?;
@@ -79,7 +79,7 @@ fn predict_images(args: &PredictArgs) -> Result<Exit> {
         }
         let last = list.next().transpose()?.map(|image| escaped(image.path.as_encoded_bytes()));
         let same = written.check_last(&format, last.as_deref());
-        // A signal ends the list early.
+        // After a signal the list may be incomplete.
         if !stop.flag().load(Ordering::Relaxed) {
             same?;
         }
@@ -90,19 +90,19 @@ fn predict_images(args: &PredictArgs) -> Result<Exit> {
     let tally = job.write(model.rule(), batches, output, &mut rate, threads)?;
     let is_stopped = stop.flag().load(Ordering::Relaxed);
     if !is_stopped && tally.rows + written.rows == 0 && !may_be_empty {
-        return Err(nothing_found(args).into());
+        return Err(no_images_error(args).into());
     }
     job.conclude(tally, written.rows, total, &rate, stop)
 }
 
-/// Whether the extension is that of a vector file. A CSV may also be a list of paths.
+/// Returns whether the extension is that of a vector file. A CSV is not one here, because it may be a list of paths.
 fn is_vector_file(path: &Path) -> bool {
     VectorSource::is_named(path)
         && !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"))
 }
 
-/// The error for files and folders without any image.
-fn nothing_found(args: &PredictArgs) -> CliError {
+/// Returns the error for files and folders without any image.
+fn no_images_error(args: &PredictArgs) -> CliError {
     let places = args.paths.iter().map(|path| shown(path.display()));
     let places = places.collect::<Vec<_>>().join(", ");
     CliError::failed(format!("{places}: no image found"))
@@ -128,7 +128,7 @@ fn predict_vectors(args: &PredictArgs) -> Result<Exit> {
     let (output, written) = job.open(model.rule(), &format, Some(source.rows()))?;
     let next = rows.start.saturating_add(written.rows);
     if written.rows > 0 {
-        // Found without reading the rows before it.
+        // The source finds a row without reading those before it.
         let last = next - 1;
         let block = source.unchecked_blocks(last, 1).next().filter(|_| next <= rows.end).transpose()?;
         let name =

@@ -1,4 +1,4 @@
-//! `calmix prepare`: scans a dataset and writes what runs read of it.
+//! `calmix prepare`: scans a dataset and writes the prepared dataset that runs read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ impl PrepareArgs {
         status(&format!("reading {} as {source} …", shown(folder.display())));
         let prepared = old.as_ref().map_or_else(|| target.clone(), ReplacedDataset::new_folder);
         let report = prepare_or_stop(&data.source_spec(), folder, &prepared, &stop).map_err(|error| {
-            // Fails, as it should, unless the folder is empty.
+            // Fails, as intended, unless the folder is empty.
             let _ = parent.map(fs::remove_dir);
             let place = parent.or(target.parent()).filter(|place| !place.as_os_str().is_empty());
             match error.downcast::<DataError>() {
@@ -61,7 +61,7 @@ impl PrepareArgs {
         Ok(Exit::Done)
     }
 
-    /// Returns the prepared dataset that exists, if it may be replaced; refuses anything else.
+    /// Returns the prepared dataset that is to be replaced, if `--force` allows it; refuses anything else.
     fn replaceable(&self, target: &Path) -> Result<ReplacedDataset> {
         let place = shown(target.display());
         if !is_prepared(target) {
@@ -76,7 +76,7 @@ impl PrepareArgs {
         ReplacedDataset::new(target).map_err(|error| cannot_write(target, &error))
     }
 
-    /// The dataset section of a recipe that reads the folder as the options say.
+    /// Returns the dataset section of a recipe that reads the folder with these options.
     fn data(&self, source: SourceName) -> Result<Data> {
         let layers = Layers::new().set(&format!("dataset.source={source}"));
         let mut settings = self.reading.settings();
@@ -93,7 +93,7 @@ impl PrepareArgs {
         Ok(resolved.recipe.dataset)
     }
 
-    /// The options for vectors as a command line, each after a space.
+    /// Returns the options for vectors as on a command line, each after a space.
     fn vector_options(&self) -> String {
         let labels = self.labels.as_ref().map(|labels| format!(" --labels {}", shell_quoted(labels)));
         let column = self.vector_column.as_ref().map(Path::new);
@@ -106,7 +106,7 @@ impl PrepareArgs {
         let labels = Layers::new().recipe(recipe).resolve()?.recipe.labels;
         // A dataset without labels can be prepared, too.
         let dataset = Dataset::open(target, folder)?;
-        // Which samples are trained on without a label does not matter here.
+        // The counts do not depend on which samples are trained on without a label.
         let plan = SplitPlan { unlabelled: Vec::new(), ..labels.plan() };
         let split = LabelSplit::draw(&dataset, plan).ok();
         let short = split.and_then(|split| short_labels(&labels, &split, &dataset));
@@ -123,14 +123,14 @@ impl PrepareArgs {
         let data = shell_quoted(folder);
         let prepared = shell_quoted(target);
         let file = Findings::FILE;
-        // For images of one's own, calmix chooses the recipe.
+        // For the user's own images, calmix chooses the recipe.
         let named = if is_own_format(source) { String::new() } else { format!("{recipe} ") };
         let by_itself = if is_own_format(source) {
             detect_source(folder, self.reading.names_columns())
         } else {
             Layers::new().recipe(recipe).resolve()?.recipe.dataset.source
         };
-        // Without them `train` would read the folder in another way and refuse the prepared dataset.
+        // Without these options, `train` would read the folder in another way and refuse the prepared dataset.
         let mut options = self.reading.options(by_itself != source);
         options += &self.vector_options();
         let from = if source == SourceName::Vectors { "--features" } else { "--data" };
@@ -152,7 +152,7 @@ fn cannot_write(folder: &Path, error: &Error) -> Error {
 #[derive(Debug)]
 pub(crate) struct ReplacedDataset {
     folder: PathBuf,
-    /// Beside it: the new one grows here, and the old one is removed with it.
+    /// The scratch folder beside it, to which the new one is written. Dropping it also removes the old one.
     scratch: ScratchFolder,
 }
 
@@ -164,17 +164,17 @@ impl ReplacedDataset {
         Ok(Self { folder: folder.to_owned(), scratch })
     }
 
-    /// The folder to write the new one to.
+    /// Returns the folder to write the new one to.
     pub(crate) fn new_folder(&self) -> PathBuf {
         self.scratch.path().join("new")
     }
 
-    /// Puts the new one into the place of the old one. Runs that linked files of the old one keep them.
+    /// Replaces the old one by the new one. Runs that have links to files of the old one keep them.
     pub(crate) fn replace(self) -> Result<()> {
         let old = self.scratch.path().join("old");
         fs::rename(&self.folder, &old)?;
         if let Err(error) = rename_folder(&self.new_folder(), &self.folder) {
-            // Put the old one back rather than leave none.
+            // Restore the old one, so that there always is one.
             let _ = fs::rename(&old, &self.folder);
             return Err(error.into());
         }
@@ -182,7 +182,7 @@ impl ReplacedDataset {
     }
 }
 
-/// Whether a folder is a prepared dataset.
+/// Returns whether a folder is a prepared dataset.
 pub(crate) fn is_prepared(folder: &Path) -> bool {
     folder.join("manifest.json").is_file() && folder.join("samples.bin").is_file()
 }

@@ -27,12 +27,12 @@ use crate::process::stop::{POLL_INTERVAL, Stop};
 use crate::remote::mlflow::{MetricPoint, Server, TrackedRun};
 use crate::terminal::{print, status};
 
-/// How often a running run is read again.
+/// The time between two reads of a run that is still training.
 const RUN_POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 impl PushArgs {
-    /// Sends on a thread of its own, so that a signal is handled while a server does not answer. The next push does not
-    /// send again what has arrived by then.
+    /// Sends on a separate thread, so that signals are handled while a server does not respond. The next push does not send
+    /// points again that have arrived by then.
     pub fn run(self) -> Result<Exit> {
         let stop = Stop::listen()?;
         let (sender, ended) = mpsc::channel();
@@ -59,7 +59,7 @@ impl PushArgs {
         }
     }
 
-    /// Sends what the server lacks, with `--follow` until the run is finished.
+    /// Sends the points that the server does not have; with `--follow` until the run is finished.
     fn send(&self) -> Result<()> {
         let server = Server::new(&self.mlflow)?;
         if !read::has_begun(&self.run) {
@@ -78,7 +78,7 @@ impl PushArgs {
         }
         let name = std::path::absolute(&self.run)?;
         let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // The split is drawn before the first step of a run and never written again: when the run began.
+        // The time of the split is the start of the run: it is drawn before the first step and never written again.
         let mut tracked = TrackedRun::find_or_create(
             server,
             &self.experiment,
@@ -114,7 +114,7 @@ impl PushArgs {
     }
 }
 
-/// Returns every number of a run's events, and whether the run is finished.
+/// Returns all metrics of a run's events, and whether the run is finished.
 fn points(run: &Path) -> Result<(Vec<MetricPoint>, bool)> {
     // A run that has just begun has no events yet.
     let events = if safe_open::exists(&Paths::new(run).events()) { read::events(run)? } else { Vec::new() };
@@ -128,14 +128,14 @@ fn points(run: &Path) -> Result<(Vec<MetricPoint>, bool)> {
     Ok((points, is_finished))
 }
 
-/// The head that the last metrics belong to, for a run with several heads.
+/// Returns the head that the final metrics belong to, for a run with several heads.
 fn model_head(run: &Path) -> Result<BTreeMap<String, String>> {
     let kept = read::result(run)?.and_then(|result| result.heads).and_then(|heads| heads.kept());
     Ok(kept.map(|head| ("model.head".to_owned(), head.in_words().to_owned())).into_iter().collect())
 }
 
-/// Returns when a file of a run was written, in milliseconds since 1970; now, if that is unknown. The run itself keeps no
-/// times, so a copy should keep those of its files (`cp -a`).
+/// Returns when a file of a run was written, in milliseconds since 1970; the current time if that is unknown. The run itself
+/// stores no times, so copies should preserve those of its files (`cp -a`).
 fn written(run: &Path, file: RunFile<'_>) -> i64 {
     let path = Paths::new(run).file(file).ok();
     let modified = path.and_then(|path| std::fs::symlink_metadata(&path).ok()?.modified().ok());

@@ -22,13 +22,13 @@ use crate::output::format::{shell_quoted, written_to};
 use crate::process::stop::{POLL_INTERVAL, Stop};
 use crate::terminal::{print, print_json, status_in_place};
 
-/// How often a watched run is read again, and a browser reloads the page.
+/// The time between two reads of a watched run, and between two reloads of the page in a browser.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The mark in the first bytes of every page of calmix, by which it is recognised.
+/// A text near the start of every page of calmix, by which it is recognised.
 const PAGE_MARK: &str = "<meta name=\"generator\" content=\"calmix report\">";
 
-/// Texts in the first bytes of a report's JSON file.
+/// Texts near the start of a report's JSON file.
 const DATA_MARK: [&str; 2] = ["\"format\": ", "\"calmix\": \""];
 
 /// The files of a report.
@@ -55,7 +55,7 @@ impl ReportArgs {
                 "{} is up to date; watching the runs (Ctrl-C ends)",
                 shown(paths.page.display())
             ));
-            if !waits(stop) {
+            if !wait_for_refresh(stop) {
                 // The last page must not reload itself.
                 paths.write(&report, false)?;
                 break;
@@ -75,8 +75,8 @@ impl ReportArgs {
     }
 }
 
-/// Waits until the runs should be read again; returns false if the user ends it.
-fn waits(stop: &Stop) -> bool {
+/// Waits until the runs should be read again; returns false if the user stops the command.
+fn wait_for_refresh(stop: &Stop) -> bool {
     let polls = REFRESH_INTERVAL.as_millis() / POLL_INTERVAL.as_millis();
     for _ in 0..polls {
         if stop.flag().load(Ordering::Relaxed) {
@@ -88,7 +88,7 @@ fn waits(stop: &Stop) -> bool {
 }
 
 impl ReportPaths {
-    /// Names the files of a report; refuses to overwrite anything else.
+    /// Returns the paths of a report's files; refuses to overwrite files that are not a report.
     fn of(page: &Path) -> Result<Self> {
         let is_page = page.extension().is_some_and(|extension| extension == "html" || extension == "htm");
         if !is_page {
@@ -109,7 +109,7 @@ impl ReportPaths {
             let message = format!("{} exists and is not a calmix report", shown(data.display()));
             return Err(CliError::invalid(message).hint("--output FILE names other files").into());
         }
-        // Without a page, the files beside it were not written by calmix.
+        // Without a page, files with these names are not from calmix.
         if let Some(path) = [&data, &plots].into_iter().find(|path| exists(path) && !exists(page)) {
             let message = format!("{} exists, and a report would overwrite it", shown(path.display()));
             return Err(CliError::invalid(message).hint("--output FILE names other files").into());
@@ -165,7 +165,7 @@ impl ReportPaths {
     }
 }
 
-/// Whether the first bytes of a plain file contain these texts.
+/// Returns whether a plain file starts with bytes that contain these texts.
 fn begins_with(path: &Path, texts: &[&str]) -> bool {
     let mut beginning = Vec::new();
     let read =

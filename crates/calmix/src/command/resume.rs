@@ -1,4 +1,4 @@
-//! `calmix resume`: a network from its newest checkpoint, a head from its beginning.
+//! `calmix resume`: continues a network from its newest checkpoint, or a head from its beginning.
 
 use std::path::Path;
 
@@ -62,7 +62,7 @@ pub(super) fn run(args: &ResumeArgs, trainers: &Trainers<'_>) -> Result<Exit> {
     let outcome = if trainer.has_checkpoints() {
         train()
     } else {
-        // There is nothing to wait for.
+        // A head has no checkpoint to wait for.
         stop.ending_soon(|| show_stopped(&args.run, &recipe), train)
     };
     if !processes.leads() {
@@ -73,7 +73,8 @@ pub(super) fn run(args: &ResumeArgs, trainers: &Trainers<'_>) -> Result<Exit> {
     show_outcome(outcome, &args.run, stop, |recipe| next_resume(&args.run, recipe, launch))
 }
 
-/// Warns that features are computed again, because only the user decides where calmix writes.
+/// Warns that features will be computed again in the run's folder, not in the cache that its recipe names: only the user decides
+/// where calmix writes.
 fn warn_of_cache(run: &Path, begun: &Recipe, recipe: &Recipe) -> Result<()> {
     let is_other = begun.network.cache != recipe.network.cache;
     if recipe.has_head() && is_other && recipe.network.cache.is_empty() && read::result(run)?.is_none() {

@@ -56,7 +56,7 @@ pub(super) fn run(args: &SweepArgs, trainers: &Trainers<'_>) -> Result<Exit> {
     worker.run()
 }
 
-/// Refuses an option that overrides a key in which runs differ: they would be the same runs under several names.
+/// Refuses an option that overrides a key in which the runs differ: they would be the same run under several names.
 fn refuse_same_runs(args: &SweepArgs, cells: &[SweepCell]) -> Result<()> {
     let mut overridden = args.overrides.overridden_keys();
     overridden.extend(args.datasets.is_some().then(|| ("--datasets".to_owned(), "dataset.path")));
@@ -81,9 +81,9 @@ fn refuse_same_runs(args: &SweepArgs, cells: &[SweepCell]) -> Result<()> {
     Ok(())
 }
 
-/// Adds the keys of `--set` to the settings of a cell, so that lists and summaries show what its run trains with.
+/// Adds the keys of `--set` to the settings of a cell, so that lists and summaries show them.
 fn record_overrides(planned: &mut SweepRun<'_>, overrides: &RecipeArgs) {
-    // Not where it runs or what it logs: workers may differ in those.
+    // Skip keys such as the device or logging, in which workers may differ.
     let decides = must_match();
     for key in overrides.set_keys().filter(|key| decides.iter().any(|decisive| decisive == key)) {
         if let Some(value) = planned.resolved().value(key).cloned() {
@@ -92,7 +92,7 @@ fn record_overrides(planned: &mut SweepRun<'_>, overrides: &RecipeArgs) {
     }
 }
 
-/// A line for each run, broken if it is long.
+/// Lists the runs, one per line, with long lines broken.
 fn listed(cells: &[SweepRun<'_>]) -> String {
     let lines = cells.iter().map(|planned| {
         let cell = &planned.cell;

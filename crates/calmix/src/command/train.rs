@@ -1,4 +1,4 @@
-//! `calmix train`: of a head, on a frozen backbone for images or on vectors that the user already has, or of a whole network.
+//! `calmix train`: trains a head on a frozen backbone or on the user's own vectors, or a whole network.
 
 use std::path::Path;
 
@@ -35,9 +35,8 @@ use crate::trainer::{Trainer, Trainers, Training};
 /// `calmix train` with its arguments resolved, apart from the recipe.
 struct TrainCommand<'a> {
     args: &'a TrainArgs,
-    /// The name of the run.
     name: String,
-    /// The hash of the recipe before its dataset is read, if several processes may have to agree on it.
+    /// The hash of the recipe before its dataset is read, for comparison among several processes.
     hash: Option<String>,
     processes: Processes,
 }
@@ -86,13 +85,13 @@ fn on_vectors(args: &TrainArgs, trainers: &Trainers<'_>) -> Result<Exit> {
         return Err(CliError::invalid(message).hint(hint).into());
     }
     if args.features.is_none() {
-        // Refuses vectors that are named as --data, with the option for them.
+        // If vectors are given as --data, this fails with the right option.
         args.overrides.data.folder()?;
         let message = format!("the recipe {VECTORS_RECIPE} trains on vectors that you already have");
         return Err(CliError::invalid(message).hint("calmix train --features VECTORS --labels FILE").into());
     }
     let layers = args.layers()?;
-    // Trained in this process alone, whatever started it.
+    // A head is trained in this process alone, even if a launcher started several.
     let processes = Processes::ALONE;
     let command = TrainCommand { args, name: args.run_name(layers.base()), hash: None, processes };
     let place = command.place()?;
@@ -103,10 +102,10 @@ fn on_vectors(args: &TrainArgs, trainers: &Trainers<'_>) -> Result<Exit> {
 }
 
 impl TrainCommand<'_> {
-    /// Where the run is going to be.
+    /// Returns where the folder of the run will be.
     fn place(&self) -> Result<RunPlace> {
         Ok(match &self.args.run_dir {
-            // A launcher may start the same command again.
+            // A launcher may start the same command again, so the folder must be named.
             _ if self.processes.launch.is_some() => {
                 RunPlace::NewOrBegun(self.args.required_run_dir()?.to_owned())
             }
@@ -115,7 +114,7 @@ impl TrainCommand<'_> {
         })
     }
 
-    /// Trains a run that is ready to start, after saying what will be trained.
+    /// Announces and trains a run that is ready to start.
     fn train(self, trainer: &dyn Trainer, prepared: PreparedRun, stop: Stop) -> Result<Exit> {
         self.announce(trainer, &prepared)?;
         let run = prepared.folder.path().to_owned();
@@ -147,7 +146,7 @@ impl TrainCommand<'_> {
         show_outcome(outcome, &run, stop, |recipe| next_resume(&run, recipe, launch))
     }
 
-    /// Shows what will be trained, and warnings about it.
+    /// Shows the summary of the run, and warnings about it.
     fn announce(&self, trainer: &dyn Trainer, prepared: &PreparedRun) -> Result<()> {
         let is_quiet = self.args.overrides.quiet;
         if let Some(choice) = prepared.backbone.as_ref().filter(|_| !is_quiet) {
@@ -176,7 +175,7 @@ impl TrainCommand<'_> {
         Ok(())
     }
 
-    /// Trains on a rank other than 0, which neither prepares the dataset nor prints.
+    /// Trains as a rank other than 0, which neither prepares the dataset nor prints.
     fn follow(self, trainer: &dyn Trainer, resolved: &Resolved) -> Result<Exit> {
         let run = self.args.required_run_dir()?;
         let stop = Stop::listen()?;
@@ -188,13 +187,13 @@ impl TrainCommand<'_> {
     }
 }
 
-/// Returns the exit of a process that is not rank 0 and prints nothing.
+/// Returns the exit of a process other than rank 0, which prints nothing.
 pub(super) fn silent_exit(outcome: Result<Outcome>, stop: Stop) -> Result<Exit> {
     let stopped = stop.exit();
     Ok(if let Outcome::Stopped { .. } = outcome? { stopped } else { Exit::Done })
 }
 
-/// Opens the prepared dataset of a recipe, which must exist: several processes must not prepare it at once.
+/// Opens the prepared dataset of a recipe, which must exist: several processes must not prepare it at the same time.
 fn open_prepared(resolved: &Resolved) -> Result<Dataset> {
     let recipe = &resolved.recipe;
     if !recipe.has_head() {
@@ -214,13 +213,13 @@ fn open_prepared(resolved: &Resolved) -> Result<Dataset> {
     Ok(Dataset::open(&prepared, root)?)
 }
 
-/// The pages of the cache that a shard makes.
+/// Returns the pages of the cache that a shard computes.
 fn pages(shard: InputShard) -> PagePart {
     let (index, of) = shard.place();
     PagePart { index, of }
 }
 
-/// Computes the features of a recipe, or this process's part of them.
+/// Computes the features that a recipe needs, or this process's part of them.
 pub(super) fn make_features(shard: Option<InputShard>, mut draft: Draft, is_quiet: bool) -> Result<Exit> {
     let stop = Stop::listen()?;
     let dataset = open_prepared(&draft.resolved)?;
@@ -232,7 +231,7 @@ pub(super) fn make_features(shard: Option<InputShard>, mut draft: Draft, is_quie
     let stop = stop.announced();
     let progress = ProgressSink::new(&resolved.recipe, is_quiet);
     let request = RunRequest::new(stop.flag()).warning(warn).sink(progress);
-    // Finished pages are in the cache.
+    // Nothing is lost: finished pages are in the cache.
     let outcome = stop.ending_soon(clear_line, || trainer::make_features(request, &resolved, part));
     clear_line();
     match outcome {

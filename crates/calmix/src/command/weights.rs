@@ -99,7 +99,7 @@ impl AddArgs {
     }
 }
 
-/// Weights that cannot be used are a mistake, unless their storage does not answer.
+/// Returns the error for weights that cannot be used: a mistake, unless their storage does not respond.
 fn refused(error: FileError) -> Error {
     if error.is_transient() { error.into() } else { CliError::invalid(error.to_string()).into() }
 }

@@ -11,15 +11,15 @@ pub enum Exit {
     Failed,
     /// The arguments, the recipe or the dataset are invalid: the same command would fail again.
     Invalid,
-    /// SIGTERM or a signal like it stopped a run, and its state is saved: `EX_TEMPFAIL`, which schedulers requeue on.
+    /// A signal such as SIGTERM stopped a run, whose state is saved: `EX_TEMPFAIL`, on which schedulers requeue.
     Requeue,
-    /// Ctrl-C interrupted the command, and the state of a run is saved: 128 + SIGINT, as in shells.
+    /// Ctrl-C interrupted the command, and a run's state is saved: 128 + SIGINT, as in shells.
     Interrupted,
-    /// A second Ctrl-C ended a run before it saved its state: 128 + SIGQUIT, which ends a program in the same way.
+    /// A second Ctrl-C ended a run before its state was saved: 128 + SIGQUIT, a signal with the same effect.
     Unsaved,
 }
 
-/// The codes as `calmix --help` shows them; docs/reference/exit-codes.md explains them.
+/// The table of codes in `calmix --help`; docs/reference/exit-codes.md explains them.
 pub const TABLE: &str = "\
 Exit codes:
     0  success

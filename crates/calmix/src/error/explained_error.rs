@@ -1,5 +1,5 @@
-//! Errors of runs, of models in use and of moved datasets in the terms of the command line: a sentence, what to try, and the
-//! exit code.
+//! Errors of runs, of models in use and of moved datasets, in the terms of the command line: a sentence, a hint, and the exit
+//! code.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use calmix_recipe::Recipe;
 use crate::error::{CliError, PreparationStopped, sentence};
 use crate::model::ModelError;
 
-/// Replaces an error of a run or of a model by one that the command line can report. Others stay as they are.
+/// Replaces an error of a run or of a model by one that the command line can report. Other errors are not changed.
 pub fn explained(error: Error) -> Error {
     let error = match error.downcast::<HeadsError>() {
         Ok(error) => return explain(error),
@@ -34,7 +34,7 @@ pub fn explained(error: Error) -> Error {
     }
 }
 
-/// The error of a head in the terms of the command line.
+/// Explains an error of a head's run.
 pub fn explain(error: HeadsError) -> Error {
     match error {
         HeadsError::Lifecycle(error) => explain_lifecycle(error),
@@ -42,7 +42,7 @@ pub fn explain(error: HeadsError) -> Error {
     }
 }
 
-/// The error of any run in the terms of the command line.
+/// Explains an error of any kind of run.
 pub fn explain_lifecycle(error: LifecycleError) -> Error {
     let hint = match &error {
         LifecycleError::Start(error) => Some(error.hint()),
@@ -60,7 +60,7 @@ pub fn explain_lifecycle(error: LifecycleError) -> Error {
     }
 }
 
-/// A sentence with an exit code that says whether the user has to correct something.
+/// Creates an error whose exit code says whether the user has to change something.
 pub fn refused(kind: ErrorKind, error: &Error, hint: Option<String>) -> Error {
     let message = sentence(error);
     let refusal =
@@ -71,14 +71,14 @@ pub fn refused(kind: ErrorKind, error: &Error, hint: Option<String>) -> Error {
     }
 }
 
-/// Replaces an error of a run by a clearer one if its dataset is not where the recipe says. `command` is the one that failed,
+/// Replaces an error of a run by a clearer one if its dataset is not where the recipe says. `command` is the command that failed,
 /// for the hint.
 pub(crate) fn explain_moved(error: Error, recipe: &Recipe, command: &str) -> Error {
     let moved = error.downcast_ref::<DataError>().and_then(|problem| moved(problem, recipe, command));
     moved.map_or(error, Error::from)
 }
 
-/// The clearer error about data that cannot be read, if the dataset is not where the recipe says.
+/// Returns the clearer error about data that cannot be read, if the dataset is not where the recipe says.
 pub fn moved(problem: &DataError, recipe: &Recipe, command: &str) -> Option<CliError> {
     let data = &recipe.dataset;
     if recipe.has_vectors() {
@@ -90,7 +90,7 @@ pub fn moved(problem: &DataError, recipe: &Recipe, command: &str) -> Option<CliE
     let folders = [("dataset", &data.path, "--data"), ("prepared dataset", &data.prepared, "--prepared")];
     let is_missing = |folder: &str| {
         let path = Path::new(folder);
-        // What is wrong with a URL, its own error says.
+        // For a URL, the original error is clear enough.
         !folder.is_empty() && !CloudUrl::is_url(path) && !path.is_dir()
     };
     let (what, folder, option) = folders.into_iter().find(|(_, folder, _)| is_missing(folder))?;

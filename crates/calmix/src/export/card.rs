@@ -1,4 +1,4 @@
-//! `README.md` beside an exported model: a model card, as the Hugging Face hub reads it.
+//! `README.md` beside an exported model: a model card in the format of the Hugging Face Hub.
 
 use std::fmt::Write as _;
 
@@ -16,26 +16,26 @@ use super::metadata::calibrator_of;
 use crate::model::options::ModelOptions;
 use crate::predict::prediction_rule::PredictionRule;
 
-/// What a card is written from.
+/// The input of a model card.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Card<'a> {
     /// The name of the exported folder.
     pub name: &'a str,
     /// The model and its guarantees.
     pub rule: &'a PredictionRule,
-    /// The coverage and the precision that were asked for.
+    /// The requested coverage and precision.
     pub options: &'a ModelOptions,
-    /// `summary.json` of the run, if it is there.
+    /// The run's `summary.json`, if available.
     pub summary: Option<&'a RunSummary>,
-    /// `result.json` of the run, if it is there.
+    /// The run's `result.json`, if available.
     pub result: Option<&'a RunResult>,
 }
 
-/// A metric that has an interval: its name, its value and its interval.
+/// The name, the value and the interval of a metric.
 type MeasuredMetric = (&'static str, f64, Interval);
 
 impl Card<'_> {
-    /// The text of the card.
+    /// Writes the text of the card.
     pub(crate) fn text(&self) -> String {
         let mut text = self.front_matter();
         let name = one_line(self.name);
@@ -50,7 +50,7 @@ impl Card<'_> {
         self.rule.info()
     }
 
-    /// The evaluation on test samples.
+    /// Returns the evaluation on test samples.
     fn test(&self) -> Option<&Evaluation> {
         self.result?.evaluations.iter().find(|evaluation| evaluation.split == EvalSet::Test)
     }
@@ -181,7 +181,7 @@ impl Card<'_> {
             test.samples,
             (100.0 * LEVEL).round()
         );
-        for (name, value, Interval { low, high }) in measured(test) {
+        for (name, value, Interval { low, high }) in metrics_with_intervals(test) {
             let [value, low, high] = [value, low, high].map(four_digits);
             let _ = writeln!(text, "| {name} | {value} | {low} to {high} |");
         }
@@ -189,19 +189,19 @@ impl Card<'_> {
     }
 }
 
-/// A number with four digits after the point, and zero without a sign.
+/// Formats a number with four decimals; zero has no sign.
 fn four_digits(number: f64) -> String {
     let text = format!("{number:.4}");
     if text == "-0.0000" { "0.0000".to_owned() } else { text }
 }
 
-/// The metrics after calibration; those before it if there is no calibrator.
+/// Returns the metrics after calibration, or those before if there is no calibrator.
 fn calibrated_metrics(test: &Evaluation) -> &Metrics {
     test.calibrated.as_ref().map_or(&test.metrics, |calibrated| &calibrated.metrics)
 }
 
-/// The metrics that have an interval: the others are left out.
-fn measured(test: &Evaluation) -> Vec<MeasuredMetric> {
+/// Returns the metrics that have an interval, which are those that a card shows.
+fn metrics_with_intervals(test: &Evaluation) -> Vec<MeasuredMetric> {
     let metrics = calibrated_metrics(test);
     let intervals = test.calibrated.as_ref().map_or(&test.intervals, |calibrated| &calibrated.intervals);
     let mut measured = Vec::new();
@@ -220,12 +220,12 @@ fn measured(test: &Evaluation) -> Vec<MeasuredMetric> {
     measured
 }
 
-/// A name in a line of Markdown.
+/// Escapes a name for a line of Markdown.
 fn one_line(name: &str) -> String {
     name.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
-/// A name as YAML reads it, whatever is in it: JSON strings are YAML.
+/// Quotes a name for YAML: JSON strings are valid YAML, whatever they contain.
 fn quoted(name: &str) -> String {
     serde_json::Value::from(one_line(name)).to_string()
 }

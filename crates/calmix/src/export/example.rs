@@ -7,21 +7,21 @@ use calmix_onnx::tensor::Tensor;
 
 use crate::predict::prediction_rule::PredictionRule;
 
-/// The folder of the example.
+/// The name of the folder of the example.
 pub(crate) const FOLDER: &str = "test_data_set_0";
-/// The rows of the example.
+/// The number of rows of the example.
 pub(crate) const ROWS: usize = 4;
 
 /// The inputs of an example.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ExampleInput {
-    /// The pixels of images, and their side.
+    /// The pixels of images, and the side of an image.
     Images(Vec<u8>, usize),
-    /// Vectors, and their length.
+    /// Vectors, and the length of a vector.
     Vectors(Vec<f32>, usize),
 }
 
-/// The pixels of [`ROWS`] synthetic images of this side: a coloured slope and noise.
+/// Returns the pixels of [`ROWS`] synthetic images of this side: a coloured gradient and noise.
 pub(crate) fn images(side: usize) -> Vec<u8> {
     let mut pixels = Vec::with_capacity(ROWS * side * side * 3);
     for image in 0..ROWS {
@@ -41,7 +41,7 @@ pub(crate) fn images(side: usize) -> Vec<u8> {
     pixels
 }
 
-/// [`ROWS`] synthetic vectors around the mean that a head subtracts.
+/// Returns [`ROWS`] synthetic vectors around the mean that a head subtracts.
 pub(crate) fn vectors(head: &HeadModel) -> Vec<f32> {
     let mean = head.projection().mean();
     let mut numbers = Vec::with_capacity(ROWS * mean.len());
@@ -52,7 +52,7 @@ pub(crate) fn vectors(head: &HeadModel) -> Vec<f32> {
     numbers
 }
 
-/// The files of an example: `input_0.pb`, and `output_0.pb` and so on in the order of the outputs of the graph.
+/// Returns the files of an example: `input_0.pb`, and `output_0.pb` and so on in the order of the outputs of the graph.
 ///
 /// # Errors
 /// If the calibrator is for another number of classes.

@@ -1,4 +1,4 @@
-//! The folder that an export is written to: all of it or nothing.
+//! The folder of an export, which appears complete or not at all.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,15 +14,12 @@ use crate::error::CliError;
 /// The name of the graph.
 pub(crate) const MODEL: &str = "model.onnx";
 
-/// The prefix of the scratch folder in which an export grows.
+/// The prefix of the scratch folder to which an export is written first.
 const SCRATCH_PREFIX: &str = ".calmix-export-";
-/// What to do about a place that nothing can be written to.
+/// The hint for a destination that cannot be written to.
 const OTHER_FOLDER_HINT: &str = "name a folder that you can write to with --to";
 
-/// Refuses a place where there is something already, or that is not in a folder.
-///
-/// # Errors
-/// If the folder exists, or its parent is not a folder.
+/// Refuses a destination that exists, or whose parent is not a folder.
 pub(crate) fn check(folder: &Path) -> Result<(), CliError> {
     if fs::symlink_metadata(folder).is_ok() {
         let message = format!("{}: exists already", shown(folder.display()));
@@ -60,7 +57,7 @@ pub(crate) fn write(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Result<()> {
     Ok(())
 }
 
-/// The error for a place that nothing can be written to. A full disk stays a failure.
+/// Returns the error for a destination that cannot be written to. A full disk is still a failure, not a mistake.
 fn cannot_write(error: FileError) -> Error {
     if error.kind() != ErrorKind::Mistake {
         return error.into();
@@ -69,7 +66,7 @@ fn cannot_write(error: FileError) -> Error {
     CliError::invalid(message).hint(OTHER_FOLDER_HINT).into()
 }
 
-/// The folder that a path is in.
+/// Returns the parent folder of a path.
 fn parent(folder: &Path) -> &Path {
     folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -1,4 +1,4 @@
-//! What an exported model states about itself: the thresholds of prediction sets and answers, and notes on what they guarantee.
+//! The metadata of an exported model: the thresholds of prediction sets and answers, and notes on their guarantees.
 
 use calmix_metrics::calibrator::Calibrator;
 use calmix_metrics::conformal::{PredictionSets, Score};
@@ -14,7 +14,7 @@ use crate::predict::guarantee::Guarantee;
 use crate::predict::prediction_rule::PredictionRule;
 use crate::process::version::{COMMIT, VERSION};
 
-/// The notes, key and value; values that are not words or numbers are JSON.
+/// Returns the notes by key; values other than words and numbers are JSON.
 pub(crate) fn metadata(
     rule: &PredictionRule,
     options: &ModelOptions,
@@ -35,7 +35,7 @@ pub(crate) fn metadata(
         notes.push(("held_out_labels", json!(info.held_out.as_ref().map_or(0, HeldOut::len))));
         notes.push(("coverage", json!(options.coverage)));
         notes.push(("sets", json!(if options.sets == SetRule::LacByClass { "lac-by-class" } else { "lac" })));
-        // null: every set has the class.
+        // null: the class is in every set.
         notes.push(("set_thresholds", json!(by_class)));
         notes.push(("precision", json!(options.precision)));
         // null: the model always abstains.
@@ -48,7 +48,7 @@ pub(crate) fn metadata(
     Ok(notes.into_iter().map(|(key, value)| (key.to_owned(), word(value))).collect())
 }
 
-/// What the model is applied to.
+/// Returns the notes on the input of the model.
 fn of_input(info: &ModelInfo) -> Result<Vec<(&'static str, Value)>, serde_json::Error> {
     let mut notes = Vec::new();
     if let Some((pixels, network)) = info.pixels().zip(info.network_name()) {
@@ -72,16 +72,13 @@ fn of_input(info: &ModelInfo) -> Result<Vec<(&'static str, Value)>, serde_json::
     Ok(notes)
 }
 
-/// The calibrator of a model; the identity if it has none.
+/// Returns the calibrator of a model; the identity if it has none.
 pub(super) fn calibrator_of(info: &ModelInfo) -> &Calibrator {
     let fitted: Option<&FittedCalibrator> = info.calibration.as_ref();
     fitted.map_or(&Calibrator::IDENTITY, |fitted| &fitted.calibrator)
 }
 
-/// Refuses a rule whose sets no graph can compute.
-///
-/// # Errors
-/// If the rule is randomised.
+/// Refuses randomised sets, which a graph cannot compute.
 pub(crate) fn check_rule(sets: SetRule) -> Result<(), CliError> {
     if sets == SetRule::Aps {
         let message =
@@ -91,7 +88,7 @@ pub(crate) fn check_rule(sets: SetRule) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The thresholds of a model's guarantees; `None` without held-out labels, or if its sets are randomised.
+/// Returns the thresholds of a model's guarantees; `None` without held-out labels, or if its sets are randomised.
 pub(crate) fn thresholds(guarantee: &Guarantee, classes: usize) -> Option<Thresholds> {
     let sets = match guarantee.sets()? {
         PredictionSets::Marginal(rule) if rule.score != Score::Lac => return None,

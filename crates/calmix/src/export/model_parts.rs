@@ -1,4 +1,4 @@
-//! The parts of a model from the files of its run: weights, backbone, head.
+//! The parts of a model, read from the files of its run: weights, backbone, head.
 
 use std::path::PathBuf;
 
@@ -17,18 +17,18 @@ use crate::model::files::ModelFiles;
 /// The parts of a model.
 #[derive(Debug)]
 pub(crate) enum ModelParts {
-    /// A network that was trained as a whole, and the bytes of `model.safetensors`.
+    /// A network that was trained as a whole, and the bytes of its `model.safetensors`.
     Network(ModelSpec, Vec<u8>),
-    /// A head, and the bytes of `backbone.safetensors` below it.
+    /// A head, its backbone, and the bytes of `backbone.safetensors`.
     HeadOnBackbone(ModelSpec, Vec<u8>, HeadModel),
-    /// A head, the bytes of `backbone.onnx` below it, and its graph.
+    /// A head, the bytes of its `backbone.onnx`, and the graph of that encoder.
     HeadOnEncoder(Vec<u8>, EncoderGraph, HeadModel),
-    /// A head on vectors.
+    /// A head on the user's own vectors.
     HeadOnVectors(HeadModel),
 }
 
 impl ModelParts {
-    /// Reads them, and checks them against `model.json`.
+    /// Reads the parts of a model, and checks them against `model.json`.
     pub(crate) fn read(files: &ModelFiles) -> Result<Self, FileError> {
         let info = files.info();
         let Some(spec) = info.model else {
@@ -62,7 +62,7 @@ impl ModelParts {
         Ok(Self::HeadOnBackbone(spec, backbone, head))
     }
 
-    /// The files of the run that have the weights, by name.
+    /// Returns the run's files with weights, by name.
     pub(crate) fn weight_files(&self, files: &ModelFiles) -> Result<Vec<(PathBuf, Vec<u8>)>, FileError> {
         let info = files.info();
         let mut copies = Vec::new();
@@ -88,7 +88,7 @@ impl ModelParts {
         Ok(copies)
     }
 
-    /// What a graph is built from.
+    /// Returns the body of the graph.
     pub(super) fn body(&self) -> ModelBody<'_> {
         match self {
             Self::Network(spec, weights) => ModelBody::Network(spec, weights),

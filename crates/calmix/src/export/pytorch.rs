@@ -15,13 +15,13 @@ use super::model_parts::ModelParts;
 
 const WIDE_RESNET: &str = include_str!("pytorch/wide_resnet.py");
 const HEAD: &str = include_str!("pytorch/head.py");
-/// The name of the module.
+/// The name of the Python module.
 pub(crate) const MODULE: &str = "model.py";
 
-/// The files for PyTorch, or why there are none.
+/// The files for PyTorch, or the reason why there are none.
 pub(crate) type PytorchFiles = Result<Vec<(PathBuf, Vec<u8>)>, String>;
 
-/// Writes the files of a model. `weights` are the files of the run that the module reads, by name.
+/// Creates the files of a model. `weights` are the files of the run that the module reads, by name.
 pub(crate) fn files(info: &ModelInfo, parts: &ModelParts, weights: Vec<(PathBuf, Vec<u8>)>) -> PytorchFiles {
     let classes = info.classes.len();
     let mut files = weights;
@@ -49,7 +49,7 @@ pub(crate) fn files(info: &ModelInfo, parts: &ModelParts, weights: Vec<(PathBuf,
     Ok(files)
 }
 
-/// Refuses a network that timm would load and then compute something else with.
+/// Refuses a network that timm would load but compute differently.
 fn computes_as_timm(spec: &ModelSpec) -> Result<(), String> {
     if spec.network.has_bottlenecks() && spec.stride != BottleneckStride::Middle {
         return Err("timm has the stride of ResNet-50 in another convolution".to_owned());
@@ -64,7 +64,7 @@ fn computes_as_timm(spec: &ModelSpec) -> Result<(), String> {
     }
 }
 
-/// `config.json` for `timm.create_model("local-dir:FOLDER", pretrained=True)`.
+/// Creates `config.json` for `timm.create_model("local-dir:FOLDER", pretrained=True)`.
 fn timm_config(info: &ModelInfo, spec: &ModelSpec) -> String {
     let classes = info.classes.len();
     let layout = Layout::of_network(spec.network, spec.block, classes);
@@ -88,7 +88,7 @@ fn timm_config(info: &ModelInfo, spec: &ModelSpec) -> String {
     format!("{config:#}\n")
 }
 
-/// The beginning of a module.
+/// Returns the beginning of a module.
 fn beginning(input: &str, constants: &str, imports: &str) -> String {
     format!(
         "\"\"\"The model of this folder in PyTorch: `Model(folder)(x)` gives its logits before calibration.\n\n\
@@ -103,7 +103,7 @@ fn of_images(spec: &ModelSpec) -> (String, String) {
     (format!("uint8, N × {0} × {0} × 3", spec.size), format!("MEAN, STD = {mean}, {std}\n"))
 }
 
-/// The module that normalises images and applies `body` to them.
+/// Returns the module that normalises images and applies `body` to them.
 fn model_of_images(fields: &str, body: &str) -> String {
     format!(
         "\n\nclass Model(nn.Module):\n    def __init__(self, folder=\".\"):\n        super().__init__()\n        folder = Path(folder)\n\
@@ -142,7 +142,7 @@ fn head_on_timm(spec: &ModelSpec) -> String {
          self.backbone.load_state_dict(weights)\n        self.head = Head(folder)\n",
         spec.network
     );
-    // The features are rounded to half precision before a head reads them, as in its training.
+    // Round the features to half precision before the head reads them, as in its training.
     let body = "self.head(self.backbone(x).half().float())";
     let constants = format!("{normalisation}\n\n");
     beginning(&input, &constants, "import timm\n") + HEAD + &model_of_images(&fields, body)

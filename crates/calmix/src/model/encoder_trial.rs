@@ -1,5 +1,5 @@
-//! The first run of an encoder that another program exported, in a process of its own with limits of memory and time: if the
-//! model crashes, hangs or uses up the memory there, this process reports it in a sentence.
+//! The first run of an encoder that another program exported, in a separate process with limits of memory and time: if the model
+//! crashes it, hangs or exhausts the memory, this process can report that in a sentence.
 
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -27,26 +27,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CliError;
 
-/// The hidden command that the process runs.
+/// The hidden command of the separate process.
 pub(crate) const COMMAND: [&str; 2] = ["weights", "try-encoder"];
 
-/// Memory that any encoder may use, and how often the size of its file more.
+/// The memory that any encoder may use, plus this multiple of the size of its file.
 const BASE_MEMORY_BYTES: u64 = 2 << 30;
 const MEMORY_PER_MODEL_BYTE: u64 = 4;
-/// Seconds of a processor that any encoder may take, and one more for this many bytes.
+/// The CPU time that any encoder may take, plus a second for this many bytes of its file.
 const BASE_CPU_SECONDS: u64 = 10;
 const BYTES_PER_SECOND: u64 = 100 << 20;
-/// The longest time by the clock, on a machine that is busy.
+/// The maximum wall time, for a busy machine.
 const MAX_WAIT: Duration = Duration::from_mins(2);
-/// How often the process is looked at.
+/// The time between two checks of the process.
 const POLL: Duration = Duration::from_millis(10);
-/// Bytes that are kept of what the process prints.
+/// The maximum size of the process's output that is kept.
 const MAX_OUTPUT_BYTES: u64 = 1 << 16;
-/// How long the measurement of the speed goes on, at least, and the seconds of a processor that it may take.
+/// The minimum duration of the speed measurement, and the CPU time that it may take.
 const MIN_MEASURED_TIME: Duration = Duration::from_secs(1);
 const MEASURED_CPU_SECONDS: u64 = 100;
 
-/// What the process does.
+/// The request to the process.
 #[derive(Debug, Serialize, Deserialize)]
 struct Request {
     spec: EncoderSpec,
@@ -56,16 +56,16 @@ struct Request {
     measures_speed: bool,
 }
 
-/// What it finds.
+/// The result of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Trial {
-    /// Features of an image.
+    /// The number of features per image.
     pub(crate) width: usize,
-    /// Images per second, if that was asked for.
+    /// Images per second, if requested.
     pub(crate) views_per_second: Option<f64>,
 }
 
-/// Tries the encoder of a recipe, if it has one.
+/// Tries the encoder of a recipe, if any.
 pub(crate) fn of_recipe(recipe: &Recipe) -> Result<()> {
     if !recipe.has_encoder() {
         return Ok(());
@@ -73,7 +73,7 @@ pub(crate) fn of_recipe(recipe: &Recipe) -> Result<()> {
     of_backbone(&Backbone::read(recipe)?)
 }
 
-/// Tries the encoder of a run that has begun, if it has one.
+/// Tries the encoder of a run that has begun, if any.
 pub(crate) fn of_run(run: &Path, recipe: &Recipe) -> Result<()> {
     if !recipe.has_encoder() {
         return Ok(());
@@ -88,14 +88,14 @@ fn of_backbone(backbone: &Backbone) -> Result<()> {
     Ok(())
 }
 
-/// Runs an encoder for the first time, in a process of its own.
+/// Runs an encoder for the first time, in a separate process.
 pub(crate) fn first_run(
     file: &EncoderFile,
     spec: &EncoderSpec,
     threads: usize,
     measures_speed: bool,
 ) -> Result<Trial> {
-    // A missing runtime is not the model's fault.
+    // Check the runtime first: a missing one is not the model's fault.
     library::version()?;
     let graph = file.graph(spec)?;
     let EncoderGraph { bytes, rows, width } = graph;
@@ -120,7 +120,7 @@ pub(crate) fn first_run(
     Err(CliError::invalid(message).hint(hint).into())
 }
 
-/// Writes the input, and waits for the end; no status if it took too long.
+/// Writes the input, and waits for the process to end; the status is `None` if it took too long.
 fn wait_for(mut child: Child, input: Vec<u8>) -> Result<(Option<ExitStatus>, Vec<u8>, Vec<u8>)> {
     let mut stdin = child.stdin.take().context("no standard input")?;
     // The process may end before it has read everything.
@@ -142,7 +142,7 @@ fn wait_for(mut child: Child, input: Vec<u8>) -> Result<(Option<ExitStatus>, Vec
     Ok((status, output.recv().unwrap_or_default(), errors.recv().unwrap_or_default()))
 }
 
-/// Reads the start of a stream, and the rest without keeping it.
+/// Reads a stream to its end, but keeps only the start.
 fn collected(stream: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -175,7 +175,7 @@ fn what_happened(status: Option<ExitStatus>, errors: &[u8]) -> String {
     }
 }
 
-/// The process itself: reads the request and the graph, and prints what it finds.
+/// Runs in the separate process: reads the request and the graph, and prints the result.
 pub(crate) fn serve() -> Result<()> {
     let mut input = Vec::new();
     std::io::stdin().lock().read_to_end(&mut input)?;
@@ -199,13 +199,13 @@ pub(crate) fn serve() -> Result<()> {
 }
 
 fn set_limit(what: Resource, limit: u64) -> Result<()> {
-    // A lower limit of the system stays.
+    // Keep a lower limit of the system.
     let before = rustix::process::getrlimit(what);
     let limit = before.maximum.map_or(limit, |maximum| maximum.min(limit));
     Ok(setrlimit(what, Rlimit { current: Some(limit), maximum: Some(limit) })?)
 }
 
-/// Images per second in whole passes.
+/// Measures images per second, in whole passes.
 fn speed(encoder: &ImageNetwork, spec: &EncoderSpec) -> Result<f64, OrtError> {
     let pass = vec![0; encoder.pass_bytes()];
     let images = pass.len() / spec.image_bytes().max(1);

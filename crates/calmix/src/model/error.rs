@@ -1,4 +1,4 @@
-//! Why a model cannot be loaded or used.
+//! The errors of loading and using a model.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use calmix_metrics::error::MetricsError;
 use calmix_ort::error::OrtError;
 use calmix_recipe::precision::Precision;
 
-/// Why a model cannot be loaded or used.
+/// The reason why a model cannot be loaded or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
@@ -37,18 +37,18 @@ pub enum ModelError {
         /// The classes of the model.
         known: Vec<String>,
     },
-    /// A head of an earlier version, whose features were computed in another precision than networks are run in.
+    /// A head of an earlier version was trained on features in a precision that networks are no longer run in.
     #[error(
         "{}: its head was trained on features in {precision}, and calmix computes them in f32",
         shown(.path.display())
     )]
     OtherPrecision {
-        /// The file that says so.
+        /// The file that names the precision.
         path: PathBuf,
         /// The precision of the features.
         precision: Precision,
     },
-    /// The outputs of the network are not finite.
+    /// The outputs of the network contain NaN or infinity.
     #[error(
         "{}: the outputs of the network are not finite: its weights are damaged, or it was never trained",
         shown(.path.display())
@@ -60,7 +60,7 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// Converts an error of the runtime; one about weights names their file.
+    /// Converts an error of the runtime. An error about weights gets the path of their file.
     pub(super) fn of_weights(error: OrtError, path: &Path) -> Self {
         match error {
             OrtError::Weights(problem) => {

@@ -1,5 +1,5 @@
-//! The files of a trained model in its run's folder, read and checked against each other: they may come from an untrusted
-//! source, with valid hashes.
+//! The files of a trained model in its run's folder. They may come from an untrusted source with valid hashes, so they are
+//! checked against each other.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ use calmix_run::tensor_files::head_files::{
 use crate::model::options::ModelOptions;
 use crate::predict::prediction_rule::PredictionRule;
 
-/// The files of a model, of which `model.json` has been read.
+/// The files of a model whose `model.json` has been read.
 #[derive(Debug)]
 pub(crate) struct ModelFiles {
     paths: Paths,
@@ -43,22 +43,22 @@ impl ModelFiles {
         Ok(Self { paths, info, info_path })
     }
 
-    /// The content of `model.json`.
+    /// Returns the content of `model.json`.
     pub(crate) fn info(&self) -> &ModelInfo {
         &self.info
     }
 
-    /// The path of one of the files.
+    /// Returns the path of one of the files.
     pub(crate) fn path(&self, file: RunFile<'_>) -> Result<ConfinedPath, FileError> {
         self.paths.file(file)
     }
 
-    /// An error about the content of `model.json`.
+    /// Returns an error about the content of `model.json`.
     pub(crate) fn wrong(&self, problem: String) -> FileError {
         FileError::new(&self.info_path, FileProblem::Content(problem))
     }
 
-    /// An error about an implausible value in `model.json`.
+    /// Returns an error about an implausible value in `model.json`.
     pub(crate) fn implausible(&self, problem: String) -> FileError {
         self.wrong(problem).hint("check that you trust its origin, and restore model.json as it was written")
     }
@@ -66,7 +66,7 @@ impl ModelFiles {
     /// Refuses an implausible calibrator or implausible scores of held-out labels.
     ///
     /// # Errors
-    /// Names the key in `model.json`.
+    /// The error names the key in `model.json`.
     pub(crate) fn check_calibration(&self) -> Result<(), FileError> {
         let classes = self.info.classes.len();
         if let Some(calibration) = &self.info.calibration {
@@ -80,7 +80,7 @@ impl ModelFiles {
         Ok(())
     }
 
-    /// Reads `model.safetensors`, which may have `longest` bytes besides its metadata.
+    /// Reads `model.safetensors`, which may have up to `longest` bytes besides its metadata.
     ///
     /// # Errors
     /// If it is not the file that `model.json` describes.
@@ -98,10 +98,10 @@ impl ModelFiles {
         }
     }
 
-    /// Reads a file that a head needs besides its weights, such as its projection, and compares its hash.
+    /// Reads a file that a head needs besides its weights, such as its projection, and checks its hash.
     ///
     /// # Errors
-    /// If it is missing or another file.
+    /// If it is missing, or its hash is wrong.
     pub(crate) fn below_head(
         &self,
         file: RunFile<'_>,
@@ -146,12 +146,12 @@ impl ModelFiles {
         HeadModel::new(projection, head).map_err(|error| self.wrong(error.to_string()))
     }
 
-    /// Reads a head on vectors of the user's own.
+    /// Reads a head on the user's own vectors.
     ///
     /// # Errors
     /// As [`head`](Self::head), and if its sizes are implausible.
     pub(crate) fn head_on_vectors(&self, head: &HeadInfo) -> Result<HeadModel, FileError> {
-        // Before any of them decides how much is read.
+        // Check the sizes before they decide how much is read.
         if u64::from(head.features) > MAX_ROW_VALUES
             || head.dimensions > head.features
             || head.dimensions == 0
@@ -162,7 +162,7 @@ impl ModelFiles {
         self.head(head, head.features as usize)
     }
 
-    /// What turns the logits of the model into predictions.
+    /// Returns the rule that turns the logits of the model into predictions.
     ///
     /// # Errors
     /// If the held-out labels cannot be used.
@@ -193,7 +193,7 @@ fn check_scores(held_out: &HeldOut, classes: usize) -> Result<(), String> {
     }
 }
 
-/// The largest shift or scale of pixels, in units of 0 to 255: beyond it f32 overflows on the way through a network.
+/// The largest offset or scale of pixels, in units of 0 to 255. Beyond it, f32 overflows within a network.
 const MAX_PIXEL_SCALE: f64 = 1e6;
 
 /// Refuses implausible values in `model.json`, by key.

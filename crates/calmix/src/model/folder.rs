@@ -1,4 +1,4 @@
-//! The folders of models and runs that a command is given; refused with a hint if there is none in them.
+//! The folders of models and runs that the user names; refused with a hint if there is no model or run in them.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,8 @@ use crate::output::format::shell_quoted;
 use crate::output::run_files;
 use crate::predict::input::InputKind;
 
-/// Returns the folder if it has a model in it. `others` are the further paths of `command`: one of them may be the run, in
-/// the wrong place.
+/// Returns the folder if it contains a model. `others` are the further paths of `command`: one of them may be the run, in the
+/// wrong position.
 pub(crate) fn with_model<'a>(run: &'a Path, command: &str, others: &[PathBuf]) -> Result<&'a Path> {
     existing_folder(run)?;
     if has_model(run) {
@@ -39,22 +39,22 @@ pub(crate) fn with_model<'a>(run: &'a Path, command: &str, others: &[PathBuf]) -
     Err(error.into())
 }
 
-/// Whether a folder has any file of a model; loading the model names the one that is missing.
+/// Returns whether a folder contains any file of a model. If some are missing, loading the model names one.
 pub(crate) fn has_model(folder: &Path) -> bool {
     has(folder, RunFile::ModelInfo) || has(folder, RunFile::Model)
 }
 
-/// What the model of a folder reads.
+/// Returns the kind of input of a folder's model.
 pub(crate) fn input_kind(folder: &Path) -> InputKind {
     match read::model_info(folder) {
         Ok(info) => InputKind::of(&info),
-        // A damaged model.json does not say what the model reads; its other files do.
+        // If model.json is damaged, the other files show what the model reads.
         Err(_) if has_vector_head(folder) => InputKind::Vector,
         Err(_) => InputKind::Image,
     }
 }
 
-/// Whether a folder has the files of a head on vectors: one on images also has a backbone.
+/// Returns whether a folder has the files of a head on vectors; a head on images also has a backbone.
 fn has_vector_head(folder: &Path) -> bool {
     has(folder, RunFile::Projection)
         && ![RunFile::Backbone, RunFile::Encoder].iter().any(|&file| has(folder, file))
@@ -64,7 +64,7 @@ fn has(folder: &Path, file: RunFile<'_>) -> bool {
     Paths::new(folder).file(file).is_ok_and(|path| safe_open::exists(&path))
 }
 
-/// Returns the runs in folders, in order; refuses a folder without any.
+/// Returns the runs in these folders, in order; refuses a folder without runs.
 pub(crate) fn runs_of(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut runs = Vec::new();
     for folder in folders {
@@ -82,7 +82,7 @@ pub(crate) fn runs_of(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(runs)
 }
 
-/// Returns the folder that holds the runs of a sweep; `None` if this is not a sweep.
+/// Returns the folder with the runs of a sweep; `None` if this is not a sweep.
 pub(crate) fn runs_of_sweep(folder: &Path) -> Option<PathBuf> {
     let has = |name: &str| folder.join(name).is_dir();
     (has("runs") && has("claims")).then(|| folder.join("runs"))

@@ -1,4 +1,4 @@
-//! Predictions of a model on labelled images, also of another dataset: logits with labels.
+//! Predictions of a model on labelled images, of any dataset: logits with labels.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use calmix_formats::image::Image;
 use super::{Model, ModelError};
 use crate::labelled::{LabelledPredictions, class_numbers, labelled_ids};
 
-/// A dataset whose large images are shrunk as they were for the model's training.
+/// A dataset whose large images are shrunk as in the model's training.
 struct LargeShrunk {
     dataset: Dataset,
     side: u32,
@@ -27,8 +27,8 @@ impl ImageSource for LargeShrunk {
 }
 
 impl Model {
-    /// Predicts the labelled samples of a dataset, or of one of its subsets. Classes are matched by name, whatever their
-    /// order in the dataset. `stop` is polled ten times per second.
+    /// Predicts the labelled samples of a dataset, or of one of its subsets. Classes are matched by name, whatever their order.
+    /// `stop` is polled ten times per second.
     ///
     /// # Errors
     /// If the dataset has a class that the model does not have, or cannot be read.
@@ -77,7 +77,7 @@ impl Model {
             found.skipped += batch.skipped.len() as u64;
             let predictions = &mut found.predictions;
             for views in batch.pixels.chunks(self.pass_bytes()) {
-                // A batch can take a minute, and a loader that is ahead of the network does not poll `stop`.
+                // Poll `stop` here too: a batch can take a minute, and a loader that is ahead of the network does not poll it.
                 if stop() {
                     return Err(DataError::Interrupted.into());
                 }

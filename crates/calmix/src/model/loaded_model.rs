@@ -1,4 +1,4 @@
-//! The model of a run in use, whatever it reads: what `evaluate --on`, `calibrate` and `export` need of both kinds.
+//! A model in use, of images or of vectors: the interface that `evaluate --on`, `calibrate` and `export` need of both.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -32,7 +32,7 @@ pub(crate) enum LoadedModel {
 }
 
 impl LoadedModel {
-    /// Loads the model of a run; `None` if the user stops it.
+    /// Loads the model of a run; `None` if the user stops the command.
     pub(crate) fn load(run: &Path, options: &ModelOptions, stop: &Stop) -> Result<Option<Self>> {
         match input_kind(run) {
             InputKind::Image => {
@@ -42,7 +42,7 @@ impl LoadedModel {
         }
     }
 
-    /// What it reads.
+    /// Returns the kind of its inputs.
     pub(crate) fn kind(&self) -> InputKind {
         match self {
             Self::Images(_) => InputKind::Image,
@@ -50,7 +50,7 @@ impl LoadedModel {
         }
     }
 
-    /// What turns its logits into predictions.
+    /// Returns the rule that turns its logits into predictions.
     pub(crate) fn rule(&self) -> &PredictionRule {
         match self {
             Self::Images(model) => model.rule(),
@@ -58,10 +58,10 @@ impl LoadedModel {
         }
     }
 
-    /// Reads labelled samples, in any format of `calmix prepare`, into a prepared dataset in `scratch`.
+    /// Prepares labelled samples, in any format of `calmix prepare`, in `scratch`.
     ///
     /// # Errors
-    /// If they are not of the kind, or not of the length, that the model of `run` reads.
+    /// If they are not of the kind or length that the model of `run` reads.
     pub(crate) fn open_labelled(
         &self,
         run: &Path,
@@ -80,7 +80,7 @@ impl LoadedModel {
         }
     }
 
-    /// Predicts labelled samples; `None` if the user stops it.
+    /// Predicts labelled samples; `None` if the user stops the command.
     pub(crate) fn predict_labelled(
         &self,
         path: &Path,
@@ -96,7 +96,7 @@ impl LoadedModel {
         found.map(|found| found.check(path, self.kind()).map(|()| found)).transpose()
     }
 
-    /// An example of inputs, and the logits that the model computes for them.
+    /// Returns example inputs and their logits.
     pub(crate) fn example(&self) -> Result<(ExampleInput, Vec<f32>)> {
         match self {
             Self::Images(model) => {
@@ -114,8 +114,8 @@ impl LoadedModel {
     }
 }
 
-/// Loads a model of images. A head of an earlier version, trained on features of another precision, is compared with its own
-/// stored predictions first. `None` if the user stops it.
+/// Loads a model of images. A head of an earlier version that was trained on features of another precision is first compared with
+/// its own stored predictions. `None` if the user stops the command.
 pub(crate) fn load_images(run: &Path, options: &ModelOptions, stop: &Stop) -> Result<Option<Model>> {
     let files = ModelFiles::open(run)?;
     if let Some(head) = &files.info().head
@@ -135,7 +135,7 @@ pub(crate) fn load_images(run: &Path, options: &ModelOptions, stop: &Stop) -> Re
     }
 }
 
-/// Predicts labelled images; `None` if the user stops it.
+/// Predicts labelled images; `None` if the user stops the command.
 fn predict_images(
     model: &Model,
     folder: &Path,
@@ -153,10 +153,10 @@ fn predict_images(
     }
 }
 
-/// Vectors that one thread predicts at a time.
+/// The number of vectors that one thread predicts at a time.
 const ROWS_PER_TASK: usize = 256;
 
-/// Predicts labelled vectors; `None` if the user stops it.
+/// Predicts labelled vectors; `None` if the user stops the command.
 ///
 /// # Errors
 /// If a class is not one of the model, or a vector has changed since it was read.
@@ -181,7 +181,7 @@ fn predict_vectors(
         for &id in block {
             let start = vectors.len();
             dataset.vector(id, &mut vectors)?;
-            // Of several views, the first is the sample as it is.
+            // Of several views, the first is the unaugmented sample.
             vectors.truncate(start + model.width());
             let label = dataset.label(id)?.and_then(|label| numbers.get(label as usize).copied());
             predictions.labels.extend(label);

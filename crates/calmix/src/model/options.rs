@@ -6,13 +6,13 @@ use calmix_recipe::device::Device;
 /// Options for loading a model and for its predictions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ModelOptions {
-    /// The device of the model; `None` for the CPU.
+    /// The device that the model runs on; `None` for the CPU.
     pub device: Option<Device>,
-    /// CPU threads of the network; `None` for one per core. Results do not depend on it.
+    /// The number of CPU threads; `None` for one per core. Results do not depend on it.
     pub threads: Option<usize>,
-    /// Whether a head of an earlier version may read features in f32, whatever precision it was trained in.
+    /// Whether a head of an earlier version may read features in f32 although it was trained on another precision.
     pub accept_f32: bool,
-    /// Images in memory at a time, fewer if they are large. Results do not depend on it.
+    /// The number of images in memory at a time; fewer are used if they are large. Results do not depend on it.
     pub batch: usize,
     /// The probability with which a prediction set must contain the true class, between 0 and 1.
     pub coverage: f64,

@@ -1,5 +1,5 @@
-//! Heads of earlier versions, which were trained on features in bf16 or f16: how much their answers change in f32, in which
-//! networks are run.
+//! Heads of earlier versions that were trained on features in bf16 or f16: how much their answers change with features in f32,
+//! the only precision in which networks are run now.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -21,11 +21,11 @@ use crate::process::stop::Stop;
 use crate::terminal::{status, warn};
 use anyhow::{Context, Result};
 
-/// The most test images that are compared.
+/// The maximum number of test images that are compared.
 const MAX_TEST_IMAGES: usize = 2_000;
 
-/// Compares the answers of a head in f32 with those that its run stored, and refuses a large difference; `false` if the user
-/// stops it.
+/// Compares the answers of a head in f32 with those that its run stored, and refuses a large difference; returns `false` if the
+/// user stops the command.
 pub(crate) fn check(run: &Path, model: &Model, precision: Precision, stop: &Stop) -> Result<bool> {
     let refused = |why: &str| {
         let message = format!(
@@ -40,7 +40,7 @@ pub(crate) fn check(run: &Path, model: &Model, precision: Precision, stop: &Stop
         Ok(None) => {
             return Err(refused("how much that changes cannot be measured without a test split").into());
         }
-        // The dataset may be elsewhere by now.
+        // The dataset may have moved.
         Err(error) => {
             return Err(refused(&format!("how much that changes cannot be measured: {error:#}")).into());
         }
@@ -59,28 +59,28 @@ pub(crate) fn check(run: &Path, model: &Model, precision: Precision, stop: &Stop
     Err(refused(&format!("its answers change by more than {}", PrecisionDifference::LIMITS)).into())
 }
 
-/// The answers of a run on its test images, and those in f32.
+/// The difference between a run's answers on its test images and those in f32.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct PrecisionDifference {
     samples: usize,
-    /// The share of wrong answers, of the run and in f32.
+    /// The error of the run and that in f32.
     error: [f64; 2],
-    /// Mean confidence minus accuracy, of the run and in f32.
+    /// The confidence gap (mean confidence − accuracy) of the run and that in f32.
     gap: [f64; 2],
-    /// The change of a probability: its mean over all classes of all images, and the largest.
+    /// The change of the probabilities: the mean over all classes and images, and the largest.
     mean_change: f64,
     largest_change: f64,
-    /// The share of images with another label.
+    /// The share of images whose label changes.
     changed: f64,
 }
 
 impl PrecisionDifference {
-    /// What [`is_small`](Self::is_small) accepts.
+    /// The limits of [`is_small`](Self::is_small), in words.
     const LIMITS: &str =
         "a mean change of the probabilities of 0.005, 2% other labels, and half a point of error and of gap";
 
-    /// Compares the predictions that a run stored with those of the model in f32; `None` if it stored none, or if the user
-    /// stops it.
+    /// Compares the predictions that a run stored with those of the model in f32; `None` if it stored none, or if the user stops
+    /// the command.
     fn of_run(run: &Path, model: &Model, stop: &Stop) -> Result<Option<Self>> {
         let result = read::result(run)?;
         let evaluations = result.map(|result| result.evaluations).unwrap_or_default();
@@ -110,7 +110,7 @@ impl PrecisionDifference {
         Ok(Some(Self::between(model.rule(), &own, &found.logits, &found.labels)?))
     }
 
-    /// Compares two tables of logits of the same images.
+    /// Compares the logits of the run with those in f32, of the same images.
     fn between(rule: &PredictionRule, own: &[f32], in_f32: &[f32], labels: &[u32]) -> Result<Self> {
         let own = rule.predictions(own, 1)?;
         let in_f32 = rule.predictions(in_f32, 1)?;
@@ -141,13 +141,13 @@ impl PrecisionDifference {
         Ok(difference)
     }
 
-    /// Whether the answers in f32 are those of the run, but for rounding.
+    /// Returns whether the answers in f32 are those of the run up to rounding.
     fn is_small(&self) -> bool {
         let points = |[own, in_f32]: [f64; 2]| (own - in_f32).abs() <= 0.005;
         self.mean_change <= 0.005 && self.changed <= 0.02 && points(self.error) && points(self.gap)
     }
 
-    /// A table for the terminal.
+    /// Formats a table for the terminal.
     fn table(&self, precision: Precision) -> String {
         let [own_error, error] = self.error.map(percent);
         let [own_gap, gap] = self.gap.map(percent);

@@ -1,4 +1,4 @@
-//! A trained head on vectors of the user's own, in use: no backbone, and so no libtorch.
+//! A trained head on the user's own vectors, in use. It has no backbone and needs no libtorch.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ use crate::predict::prediction_rule::PredictionRule;
 #[derive(Debug)]
 pub struct VectorModel {
     head: HeadModel,
-    /// The same with less arithmetic.
+    /// The same model with its projection folded into the weights, if that needs less arithmetic.
     folded: HeadModel,
     width: usize,
     rule: PredictionRule,
@@ -47,17 +47,17 @@ impl VectorModel {
         Ok(Self { head, folded, width, rule: files.rule(options)? })
     }
 
-    /// The head and its projection.
+    /// Returns the head and its projection.
     pub fn head(&self) -> &HeadModel {
         &self.head
     }
 
-    /// The length of the vectors that it reads.
+    /// Returns the length of the vectors that it reads.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Refuses vectors of another length than those that it reads.
+    /// Refuses vectors whose length is not the one that it reads.
     pub fn check_width(&self, run: &Path, path: &Path, found: usize) -> Result<(), CliError> {
         let width = self.width;
         if found == width {
@@ -71,24 +71,25 @@ impl VectorModel {
         Err(CliError::invalid(message).hint(hint))
     }
 
-    /// The bytes of `head.safetensors`, which has the temperature of this model in it; `None` if the head has a hidden layer.
+    /// Returns the bytes of `head.safetensors`, with the temperature of this model folded in; `None` if the head has a hidden
+    /// layer.
     pub fn folded(&self) -> Result<Option<Vec<u8>>, FileError> {
         let info = self.rule.info();
         let temperature = info.calibration.as_ref().and_then(FittedCalibrator::temperature);
         folded_head_bytes(self.head.projection(), self.head.head(), temperature, &info.classes)
     }
 
-    /// What turns its logits into predictions.
+    /// Returns the rule that turns its logits into predictions.
     pub fn rule(&self) -> &PredictionRule {
         &self.rule
     }
 
-    /// Whether a vector is too long for its length to be a number: [`logits`](Self::logits) refuses it.
+    /// Returns whether the length of a vector overflows, which [`logits`](Self::logits) refuses.
     pub fn is_too_long(&self, vector: &[f32]) -> bool {
         self.folded.projection().is_too_long(vector)
     }
 
-    /// The logits of vectors, one after the other. Those of a vector do not depend on the other vectors.
+    /// Computes the logits of vectors that follow each other. The logits of a vector do not depend on the others.
     ///
     /// # Errors
     /// If they are not whole vectors, or one is too long.

@@ -13,7 +13,7 @@ pub use calmix_run::sink::phrase::{
     signed_gap,
 };
 
-/// Classes that a message names.
+/// The maximum number of classes that a message names.
 pub(crate) const MAX_NAMED_CLASSES: usize = 20;
 
 /// Formats a number with its confidence interval.
@@ -22,7 +22,8 @@ pub fn decimal(metric: f64, interval: Option<Interval>) -> String {
     format!("{metric:.3}{}", interval.unwrap_or_default())
 }
 
-/// Says where something was written, and what follows. A long path gets a line of its own, which can be copied whole.
+/// Returns a line with the place where something was written, followed by `more`. A long path gets a line of its own, so that it
+/// can be copied.
 pub fn written_to(path: &str, more: &str) -> String {
     let line = format!("written to {path}{more}");
     if line.chars().count() <= MAX_LINE_WIDTH {
@@ -40,12 +41,12 @@ pub fn short_hash(hash: &str) -> String {
     hash.chars().take(12).collect()
 }
 
-/// Lists the names of classes, with a mark if there are more than a message names.
+/// Lists the names of classes, and marks if there are more than a message names.
 pub fn class_list(classes: &[String]) -> String {
     list(classes.iter().map(shown), MAX_NAMED_CLASSES)
 }
 
-/// Lists up to `max` names, with a mark if there are more.
+/// Lists up to `max` names, and marks if there are more.
 pub fn list(mut names: impl Iterator<Item = String>, max: usize) -> String {
     let named: Vec<String> = names.by_ref().take(max).collect();
     let more = if names.next().is_some() { ", …" } else { "" };
@@ -61,7 +62,7 @@ pub fn bytes(number: u64) -> String {
     }
 }
 
-/// The command line of this process, without one of its options.
+/// Returns the command line of this process without one of its options.
 pub fn same_command(without: &str) -> String {
     let arguments = std::env::args_os().skip(1).filter(|argument| argument != without);
     let words: Vec<String> = arguments.map(|argument| shell_quoted(Path::new(&argument))).collect();

@@ -1,4 +1,4 @@
-//! The heads of a run on vectors, side by side, and whether samples without labels helped.
+//! The heads of a run side by side, and whether unlabelled samples helped.
 
 use calmix_io::text::wrapped;
 use calmix_metrics::evaluate::Evaluation;
@@ -10,10 +10,10 @@ use calmix_run::result::{HeadCandidate, HeadChoice, HeadName};
 
 use crate::output::format::{grouped, percent};
 
-/// The width of the column of names, unless one of them is longer.
+/// The width of the name column, unless a name is longer.
 const NAME_WIDTH: usize = 26;
 
-/// Shows the heads after calibration, which of them is the model, and why.
+/// Shows the calibrated metrics of the heads, and which head is the model and why.
 pub fn heads(choice: &HeadChoice) -> String {
     let HeadChoice { chosen_on, candidates, .. } = choice;
     let tested = [EvalSet::Test, EvalSet::Validation, EvalSet::OutOfFold]
@@ -28,14 +28,14 @@ pub fn heads(choice: &HeadChoice) -> String {
     let title = format!("{count} heads, same labels");
     let mut text = line(&title, width, &format!("{} NLL", chosen_on.word()), &heading);
     for (head, name) in candidates.iter().zip(&names) {
-        let nll = nll_in_words(head.nll);
+        let nll = nll_text(head.nll);
         let evaluation = tested.and_then(|split| of(head, split));
         text += &line(name, width, &nll, &evaluation.map_or([String::new(), String::new()], error_and_ece));
     }
     text + "  " + &wrapped(&kept_in_words(choice), 2, 2) + "\n"
 }
 
-/// Says in one sentence which head is the model, and why.
+/// Explains in one sentence which head is the model, and why.
 pub fn kept_in_words(choice: &HeadChoice) -> String {
     let kept = choice.kept().unwrap_or(HeadName::Recipe);
     let model = format!("{} is the model", capitalised(kept.in_words()));
@@ -50,23 +50,23 @@ pub fn kept_in_words(choice: &HeadChoice) -> String {
     let groups_of = if is_grouped { "groups of " } else { "" };
     let on = format!("on {} {groups_of}{labels} labels", grouped(difference.n as u64));
     if choice.has_one_vector() {
-        return format!("{model}: {}.", lowest_in_words(choice, kept, alone, difference, &on));
+        return format!("{model}: {}.", explain_lowest_nll(choice, kept, alone, difference, &on));
     }
     let own = choice.candidates.iter().find(|head| head.name == HeadName::Recipe).unwrap_or(kept);
-    format!("{model}: {}.", one_of_two_in_words(own, alone, difference, &on))
+    format!("{model}: {}.", explain_choice_of_two(own, alone, difference, &on))
 }
 
-/// Why the head of the recipe is the model, or the one that was trained on the labels alone: that one has to be better by more
-/// than a standard error, or by more than two if there are many samples without labels.
-fn one_of_two_in_words(
+/// Explains why the model is the configured head or the one on the labels alone, which has to be better by more than a standard
+/// error, or by more than two if there are many unlabelled samples.
+fn explain_choice_of_two(
     own: &HeadCandidate,
     alone: &HeadCandidate,
     difference: &Estimate,
     on: &str,
 ) -> String {
-    let own_nll = nll_in_words(own.nll);
-    let alone_nll = nll_in_words(alone.nll);
-    // Of the numbers that are shown, so that they add up.
+    let own_nll = nll_text(own.nll);
+    let alone_nll = nll_text(alone.nll);
+    // Subtract the rounded numbers, so that the sentence adds up.
     let shown = shown_difference(own.nll, alone.nll);
     let error = standard_error(difference);
     let errors = difference.estimate.abs() / error;
@@ -78,7 +78,7 @@ fn one_of_two_in_words(
             "its NLL {on} is {own_nll}, not above the {alone_nll} of the head trained on the labels alone"
         )
     } else {
-        // The rule that was applied: with two, the labels alone would have been kept between one and two.
+        // Reconstruct the limit that was applied: had it been one, the labels alone would have been selected between one and two.
         let needed = if errors > 1.0 { "2 with so many unlabelled samples" } else { "more than 1" };
         format!(
             "its NLL {on} is {own_nll}, higher than the {alone_nll} of the head trained on the labels alone, but only by {by} \
@@ -87,21 +87,21 @@ fn one_of_two_in_words(
     }
 }
 
-/// Why a head for one vector per sample is the model, and whether samples without labels helped.
-fn lowest_in_words(
+/// Explains which head for one vector per sample is the model, and whether unlabelled samples helped.
+fn explain_lowest_nll(
     choice: &HeadChoice,
     kept: &HeadCandidate,
     alone: &HeadCandidate,
     difference: &Estimate,
     on: &str,
 ) -> String {
-    let kept_nll = nll_in_words(kept.nll);
+    let kept_nll = nll_text(kept.nll);
     let nll = |head: &&HeadCandidate| head.nll.unwrap_or(f64::MAX);
     let lowest = choice.candidates.iter().min_by(|a, b| nll(a).total_cmp(&nll(b))).unwrap_or(kept);
     // The labels alone have to be better by more than a standard error.
     let why = if lowest.nll < kept.nll {
         let other = lowest.name.in_words();
-        let nll = nll_in_words(lowest.nll);
+        let nll = nll_text(lowest.nll);
         format!("its NLL {on} is {kept_nll}, not clearly above the lowest, {nll} of {other}")
     } else {
         format!("its NLL {on} is the lowest, {kept_nll}")
@@ -109,11 +109,11 @@ fn lowest_in_words(
     let others = choice.candidates.iter().filter(|head| !head.name.is_labels_alone() && head.nll.is_some());
     let best = others.min_by(|a, b| a.nll.unwrap_or(f64::MAX).total_cmp(&b.nll.unwrap_or(f64::MAX)));
     if alone.kept {
-        let other = best.map(|head| format!(" ({} with unlabelled data)", nll_in_words(head.nll)));
+        let other = best.map(|head| format!(" ({} with unlabelled data)", nll_text(head.nll)));
         return format!("{why}{}; unlabelled data did not help", other.unwrap_or_default());
     }
     let helped = if difference.high < 0.0 { "helped" } else { "did not clearly help" };
-    let alone = nll_in_words(alone.nll);
+    let alone = nll_text(alone.nll);
     let Estimate { low, high, level, .. } = difference;
     format!(
         "{why}; unlabelled data {helped}: the labels alone have {alone} ({:.0}% CI of the difference {low:+.3} to \
@@ -122,17 +122,17 @@ fn lowest_in_words(
     )
 }
 
-fn nll_in_words(nll: Option<f64>) -> String {
+fn nll_text(nll: Option<f64>) -> String {
     nll.map_or("unknown".to_owned(), |nll| format!("{nll:.3}"))
 }
 
-/// The absolute difference of two numbers as they are shown, with three digits.
+/// Returns the absolute difference of two numbers after rounding to the three digits that are shown.
 fn shown_difference(first: Option<f64>, second: Option<f64>) -> f64 {
     let thousandths = |number: Option<f64>| (1_000.0 * number.unwrap_or_default()).round();
     (thousandths(first) - thousandths(second)).abs() / 1_000.0
 }
 
-/// The standard error of a mean difference, by its interval.
+/// Recovers the standard error of a mean difference from its interval.
 fn standard_error(difference: &Estimate) -> f64 {
     let &Estimate { n, low, high, level, .. } = difference;
     let quantile = upper_quantile(0.5 * (1.0 - level), n.saturating_sub(1) as f64);

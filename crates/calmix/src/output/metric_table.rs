@@ -22,21 +22,21 @@ use crate::predict::input::InputKind;
 /// The name of a metric, its value, and its value after calibration.
 type MetricRow = (&'static str, String, Option<String>);
 
-/// The width of the column of names, unless the title is longer.
+/// The width of the name column, unless the title is longer.
 const NAME_WIDTH: usize = 26;
 /// The row of the Brier score.
 const BRIER: &str = "Brier";
 
-/// Whether a run has fitted a calibrator, as far as it has come.
+/// The state of a run's calibrator, which depends on whether the run has ended.
 #[derive(Debug, Clone, Copy)]
 pub enum CalibratorState<'a> {
     /// The run has not ended, so it has no calibrator yet.
     NotYet,
-    /// The run has ended; the reason if it has no calibrator.
+    /// The run has ended; with the reason if it has no calibrator.
     Ended(Option<&'a Uncalibrated>),
 }
 
-/// Shows the metrics of evaluations, split by split; `None` without evaluations.
+/// Shows the metrics of evaluations, one table per split; `None` without evaluations.
 pub fn table(evaluations: &[&Evaluation], state: CalibratorState<'_>, kind: InputKind) -> Option<String> {
     let tables = evaluations.iter().map(|evaluation| evaluation_table(evaluation, kind)).collect::<Vec<_>>();
     let last = evaluations.last()?;
@@ -62,7 +62,7 @@ pub fn table(evaluations: &[&Evaluation], state: CalibratorState<'_>, kind: Inpu
     Some(format!("{}\n{}\n", tables.join("\n"), notes.join("\n")))
 }
 
-/// Says why a run has neither metrics nor a calibrator.
+/// Explains why a run has neither metrics nor a calibrator.
 pub fn without_metrics(why: Option<&Uncalibrated>, has_head: bool) -> String {
     let labels = if has_head {
         "there is no test or val subset, and no label was evaluated out of fold.\n\
@@ -74,7 +74,7 @@ pub fn without_metrics(why: Option<&Uncalibrated>, has_head: bool) -> String {
     format!("no metrics: {labels}\n{}\n", uncalibrated_reason(why))
 }
 
-/// Says what `calmix predict` guarantees with its default options; empty without held-out labels.
+/// Describes the guarantees of `calmix predict` with its default options; empty without held-out labels.
 pub fn guarantees(held_out: Option<&HeldOut>, kind: InputKind) -> String {
     let Some(held_out) = held_out.filter(|held_out| held_out.is_sound() && !held_out.is_empty()) else {
         return String::new();
@@ -124,7 +124,7 @@ pub fn guarantees(held_out: Option<&HeldOut>, kind: InputKind) -> String {
     )
 }
 
-/// Says which labels a calibrator was fitted on.
+/// Describes the labels that a calibrator was fitted on.
 pub fn fitted_by(map: &str, on: FittedOn, samples: u64) -> String {
     match on {
         FittedOn::HeldOut => format!("{map} fitted on {}", counted(samples, "held-out label")),
@@ -144,7 +144,7 @@ pub fn fitted_by(map: &str, on: FittedOn, samples: u64) -> String {
     }
 }
 
-/// Says why there is no calibrator, in two lines.
+/// Explains why there is no calibrator, in two lines.
 pub fn uncalibrated_reason(why: Option<&Uncalibrated>) -> String {
     let Some(Uncalibrated { held_out, min_labels, training_labels }) = why else {
         return "no temperature was fitted".to_owned();
@@ -169,7 +169,7 @@ pub fn of_result<'a>(result: &RunResult, events: &'a [Event]) -> Vec<&'a Evaluat
     latest(events, |evaluation| evaluation.step == result.step)
 }
 
-/// Returns the latest evaluation of each split; the one of the labels out of fold if there is no other.
+/// Returns the latest evaluation of each split; the out-of-fold one if there is no other.
 pub fn latest(events: &[Event], wanted: impl Fn(&Evaluation) -> bool) -> Vec<&Evaluation> {
     let of = |split| {
         events.iter().rev().find_map(|event| match event {
@@ -213,7 +213,7 @@ pub fn by_rule(result: &RunResult) -> String {
     written + &result.finished.selected.iter().map(line).collect::<String>()
 }
 
-/// The title of the metrics of a model after so many steps; 0 if it was trained at once.
+/// Returns the title of the metrics of a model after `step` steps; 0 if it was not trained in steps.
 pub fn model_title(step: u64) -> String {
     match step {
         0 => "model".to_owned(),
@@ -221,7 +221,7 @@ pub fn model_title(step: u64) -> String {
     }
 }
 
-/// Shows the metrics of one evaluation that a user looks at first, without words.
+/// Shows the most important metrics of one evaluation, without text.
 pub fn short_table(evaluation: &Evaluation, kind: InputKind) -> String {
     let columns = MetricColumns::of(evaluation);
     // The Brier score repeats what error and NLL show.
@@ -246,7 +246,7 @@ fn evaluation_table(evaluation: &Evaluation, kind: InputKind) -> String {
     text
 }
 
-/// How labels evaluate the calibrator that they fitted.
+/// Describes the cross-fit, by which labels evaluate the calibrator that they fitted.
 fn cross_fitted(kind: InputKind) -> String {
     format!(
         "  the calibrator was fitted on these {}s, so each is evaluated by a fit without it\n",
@@ -256,13 +256,13 @@ fn cross_fitted(kind: InputKind) -> String {
 
 /// The metrics of one set of samples, before and after calibration.
 struct MetricColumns<'a> {
-    /// The number of samples, or of their groups: so many observations the intervals are computed for.
+    /// The number of independent observations behind the intervals: samples, or their groups.
     samples: u64,
     raw: (&'a Metrics, Option<&'a Intervals>),
     calibrated: Option<(&'a Metrics, Option<&'a Intervals>)>,
     /// The heading of the column after calibration.
     heading: Option<String>,
-    /// Whether the calibrator leaves every predicted label as it is.
+    /// Whether the calibrator never changes a predicted label.
     keeps_labels: bool,
 }
 
@@ -305,7 +305,7 @@ impl<'a> MetricColumns<'a> {
     }
 
     fn table(&self, title: &str, rows: impl IntoIterator<Item = MetricRow>) -> String {
-        // The number of groups makes a title longer than the names of metrics are.
+        // With a number of groups, the title is wider than the names of the metrics.
         let width = title.chars().count().max(NAME_WIDTH);
         let mut table = line(title, width, "uncalibrated", self.heading.as_deref());
         for (name, raw, at) in rows {
@@ -314,7 +314,7 @@ impl<'a> MetricColumns<'a> {
         table
     }
 
-    /// The table, then the confidence before and after calibration in words.
+    /// Formats the table, and describes the confidence before and after calibration.
     fn with_words(&self, title: &str) -> String {
         let Self { samples, raw, calibrated, heading, .. } = self;
         let mut sentences = vec![confidence_in_words(raw.0, *samples)];
@@ -330,7 +330,7 @@ fn exact_error(metrics: &Metrics, samples: u64) -> Option<Interval> {
     ExactIntervals::of(metrics, samples, LEVEL).map(|intervals| intervals.error)
 }
 
-/// Warns about an estimate from too few samples, with the number that is missing.
+/// Warns that an estimate has too few samples, and how many more it needs.
 fn too_few(metrics: &Metrics, samples: u64, kind: InputKind) -> String {
     let error = exact_error(metrics, samples);
     let Some(Interval { low, high }) = error.filter(|_| samples < MIN_SAMPLES_TO_ASSESS) else {

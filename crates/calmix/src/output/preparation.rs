@@ -1,4 +1,4 @@
-//! What the terminal shows while a dataset or a run is prepared: progress, notices, the choices that calmix makes, and hints.
+//! Terminal output while a dataset or a run is prepared: progress, notices, the choices that calmix makes, and hints.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,12 +27,11 @@ pub struct NoticePrinter {
 }
 
 impl NoticePrinter {
-    /// A printer; shows less if it is quiet. `what` is one of the samples that are read, such as `image`.
+    /// Creates a printer, which shows less if it is quiet. `what` is the singular of the samples, such as `image`.
     pub fn new(is_quiet: bool, what: &'static str) -> Self {
         Self { is_quiet, rate: Rate::of_silent_command(what) }
     }
 
-    /// Shows a notice.
     pub fn show(&mut self, notice: &StartNotice<'_>) {
         match notice {
             StartNotice::Read { files, total } => self.rate.show(*files, *total),
@@ -67,19 +66,19 @@ fn instead_of_test(evaluated_on: InsteadOfTest) -> &'static str {
     }
 }
 
-/// What a preparation needs besides its arguments: `printer` receives its notices and `stop` ends it.
+/// Creates the context of a preparation: `printer` receives its notices and `stop` ends it.
 pub fn start_context<'a>(printer: &'a mut NoticePrinter, stop: &'a Stop) -> StartContext<'a> {
     StartContext { stop: stop.flag(), warn: Arc::new(warn), notify: Box::new(|notice| printer.show(&notice)) }
 }
 
-/// Says which recipe calmix has chosen, why, and how to choose another.
+/// Explains which recipe calmix has chosen, why, and how to choose another.
 pub fn chosen_recipe(recipe: &str) -> String {
     match recipe {
         HEAD_RECIPE => format!(
             "recipe {HEAD_RECIPE}, since you have pretrained weights: trains a head on frozen features\n\
              `calmix train {CPU_RECIPE}` trains a whole network from scratch instead"
         ),
-        // Chosen only if there are no pretrained weights, so it says how to get some.
+        // This recipe is chosen only without pretrained weights, so the text explains how to get some.
         CPU_RECIPE => format!(
             "recipe {CPU_RECIPE}, for a CPU: {}\n{}",
             no_weights_in(&WeightsFolder::of_user()),
@@ -89,7 +88,7 @@ pub fn chosen_recipe(recipe: &str) -> String {
     }
 }
 
-/// Says which backbone calmix has chosen, and by what.
+/// Explains which backbone calmix has chosen, and by which rule.
 pub fn chosen_backbone(choice: &BackboneChoice) -> String {
     let BackboneChoice { weights, size, views } = choice;
     format!(
@@ -102,15 +101,15 @@ pub fn chosen_backbone(choice: &BackboneChoice) -> String {
 const WEIGHTS_BENEFIT: &str = "On a few hundred images, a small network trained from scratch makes\n\
                    several times as many errors as a head on pretrained weights.";
 
-/// The command that gets some.
+/// The command that downloads pretrained weights.
 pub const GET_WEIGHTS_COMMAND: &str = "calmix weights get timm/tf_efficientnet_lite0.in1k";
 
-/// Says which folder has no weights.
+/// Names the folder without weights.
 pub fn no_weights_in(folder: &WeightsFolder) -> String {
     format!("no pretrained weights in {}", shown(folder.path().display()))
 }
 
-/// Says why weights are worth having and how to get them, in four lines.
+/// Explains in four lines why weights help and how to get them.
 pub fn weights_hint() -> String {
     format!(
         "{WEIGHTS_BENEFIT}\nTo get some: `{GET_WEIGHTS_COMMAND}`, or `pip install \"calmix[images]\"`\n\
@@ -118,7 +117,7 @@ pub fn weights_hint() -> String {
     )
 }
 
-/// Prepares the files below `root` into `target`, unless a signal comes first.
+/// Prepares the files below `root` in `target`, unless a signal stops it.
 pub(crate) fn prepare_or_stop(
     source: &SourceSpec,
     root: &Path,

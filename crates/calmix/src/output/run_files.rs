@@ -8,7 +8,7 @@ use calmix_run::read;
 
 use crate::output::format::shell_quoted;
 
-/// The files in a run's folder with what they hold, most useful first.
+/// The files in a run's folder with a description, the most useful first.
 const FILES: &[(&str, &str)] = &[
     ("model.safetensors", "model weights"),
     ("model.json", "hash, network, classes, image format and calibration of the weights"),
@@ -38,7 +38,7 @@ pub fn list(run: &Path) -> String {
     existing.map(|(name, what)| format!("  {name:<22} {what}\n")).collect::<Vec<_>>().concat()
 }
 
-/// The option that names the cache of features of a recipe, after a space; nothing if it names none.
+/// Returns the option that names a recipe's feature cache, after a space; empty if it names none.
 pub fn cache_option(recipe: &Recipe) -> String {
     match recipe.network.cache.as_str() {
         "" => String::new(),
@@ -46,12 +46,12 @@ pub fn cache_option(recipe: &Recipe) -> String {
     }
 }
 
-/// The next command, about a path.
+/// Formats the next command, with a path as its argument.
 pub fn next(command: &str, path: &Path) -> String {
     format!("next: calmix {command} {}\n", shell_quoted(path))
 }
 
-/// The next commands for a model: read its report, then predict with it.
+/// Returns the next commands for a model: open its report, then predict with it.
 pub fn next_with_model(run: &Path) -> String {
     let reads_vectors = read::model_info(run).is_ok_and(|info| info.reads_vectors());
     let inputs = if reads_vectors { "VECTORS, a file" } else { "IMAGES, a folder or files" };
@@ -59,7 +59,7 @@ pub fn next_with_model(run: &Path) -> String {
     format!("next: calmix report {run}\nthen: calmix predict {run} {inputs} of your own\n")
 }
 
-/// Lists the files that the model needs when it is copied to another place.
+/// Lists the files to copy with a model.
 pub fn model_files(run: &Path) -> String {
     let files = [
         "model.safetensors",
@@ -71,7 +71,7 @@ pub fn model_files(run: &Path) -> String {
     files.into_iter().filter(|name| safe_open::exists(&run.join(name))).collect::<Vec<_>>().join(", ")
 }
 
-/// Says how to find or start a run.
+/// Explains how to find or start a run.
 pub fn find_runs() -> &'static str {
     if Path::new("runs").is_dir() {
         "`calmix inspect runs` lists your runs"

@@ -1,4 +1,4 @@
-//! How a run ended: its result in a table, and the next commands.
+//! The output at the end of a run: its result in a table, and the next commands.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ use crate::process::stop::Stop;
 use crate::process::supervise::is_supervised;
 use crate::terminal::{clear_line, print, sentence};
 
-/// Shows how a run ended; `next` says how to resume it. The exit code is the run's, even if printing fails.
+/// Shows how a run ended; `next` explains how to resume it. The exit code is the run's, even if printing fails.
 pub fn show_outcome(
     outcome: Result<Outcome>,
     run: &Path,
@@ -32,7 +32,7 @@ pub fn show_outcome(
     next: impl FnOnce(&Recipe) -> String,
 ) -> Result<Exit> {
     clear_line();
-    // Before anything is printed: ends the announcements about stopping.
+    // Before anything is printed, end the announcements about stopping.
     let stopped = stop.exit();
     let (text, exit) = match outcome? {
         Outcome::Stopped { step } => {
@@ -50,7 +50,7 @@ pub fn show_outcome(
     Ok(exit)
 }
 
-/// Shows that a run stopped before its first step, where the process ends without an [`Outcome`].
+/// Shows that a run stopped before its first step, when the process ends without an [`Outcome`].
 pub fn show_stopped(run: &Path, recipe: &Recipe) {
     clear_line();
     // A closed terminal or pipe changes nothing.
@@ -69,7 +69,7 @@ fn stopped_text(run: &Path, recipe: &Recipe, step: u64, next: &str) -> String {
     format!("{state}\n{next}")
 }
 
-/// Says how to resume a run that stopped, with as many processes as before.
+/// Explains how to resume a stopped run with the same number of processes.
 pub fn next_resume(run: &Path, recipe: &Recipe, launch: Option<&LaunchInfo>) -> String {
     match launch {
         None => format!("next: calmix resume {}{}\n", shell_quoted(run), cache_option(recipe)),
@@ -85,8 +85,8 @@ pub fn next_resume(run: &Path, recipe: &Recipe, launch: Option<&LaunchInfo>) -> 
     }
 }
 
-/// Shows the result of a finished run on one screen: a verdict, a table, where it is and the next commands. `calmix inspect`
-/// shows the rest.
+/// Shows the result of a finished run on one screen: a verdict, a table, the folder and the next commands. `calmix inspect` shows
+/// the rest.
 fn result(run: &Path) -> Result<String> {
     let result = read::result(run)?;
     let events = read::latest_evaluations(run, |evaluation| {
@@ -95,12 +95,12 @@ fn result(run: &Path) -> Result<String> {
     let Some(result) = result else { return Ok(run_files::next_with_model(run)) };
     let model = read::model_info(run)?;
     let kind = InputKind::of(&model);
-    // The test split, if any.
+    // The last one is the test split, if there is one.
     let evaluation = metric_table::of_result(&result, &events).pop();
     let heads = result.heads.as_ref().map(|choice| sentence(&kept_in_words(choice)));
     let assessment = if let Some(evaluation) = evaluation {
         let verdict = sentence(&verdict(evaluation, kind));
-        // Without a calibrator there are too few labels to compare heads, too.
+        // With too few labels for a calibrator, there are also too few to compare heads.
         let is_calibrated = evaluation.calibrated.is_some();
         let why = (!is_calibrated).then(|| metric_table::uncalibrated_reason(result.uncalibrated.as_ref()));
         let reason = why.or(heads).map(|reason| reason + "\n").unwrap_or_default();
@@ -121,7 +121,8 @@ fn result(run: &Path) -> Result<String> {
     Ok(format!("{assessment}\n{written}\n{}", run_files::next_with_model(run)))
 }
 
-/// Says which labels are not in the out-of-fold metrics, because no head of a fold could know their class; `None` if all are.
+/// Names the labels that the out-of-fold metrics leave out, because no head of a fold was trained on their class; `None` if there
+/// are none.
 fn left_out_labels(held_out: &HeldOut, classes: &[String]) -> Option<String> {
     let unseen = unseen_classes(held_out, classes);
     if unseen.is_empty() {

@@ -14,7 +14,7 @@ use calmix_recipe::{NetworkSection, Recipe, Resolved};
 
 use crate::output::format::{counted, grouped, short_hash};
 
-/// What is about to be trained, in lines. `device` is the device with threads and precision.
+/// Describes the run that is about to start, line by line. `device` is the device with threads and precision.
 pub fn summary(name: &str, prepared: &PreparedRun, device: &str) -> Result<String> {
     let PreparedRun { resolved, dataset, split, folder, .. } = prepared;
     let recipe = &resolved.recipe;
@@ -74,7 +74,7 @@ pub fn summary(name: &str, prepared: &PreparedRun, device: &str) -> Result<Strin
     ))
 }
 
-/// Describes the network or head that is trained, in a line, and its weights in lines of their own.
+/// Describes the network or head to train in one line, and its weights in further lines.
 fn network(resolved: &Resolved, dataset: &Dataset) -> Result<String> {
     let recipe = &resolved.recipe;
     let NetworkSection { name, block, head, weak_views, strong_views, .. } = &recipe.network;
@@ -103,7 +103,7 @@ fn network(resolved: &Resolved, dataset: &Dataset) -> Result<String> {
     Ok(network + &pretrained(resolved).unwrap_or_default())
 }
 
-/// Describes the pretrained weights of a run, the images that they expect, and where each value comes from.
+/// Describes the pretrained weights of a run, the images that they expect, and the origin of each value.
 fn pretrained(resolved: &Resolved) -> Option<String> {
     let recipe = &resolved.recipe;
     let network = &recipe.network;
@@ -130,14 +130,14 @@ fn pretrained(resolved: &Resolved) -> Option<String> {
     ))
 }
 
-/// The number of labels, and of the groups that they are in, if any.
+/// Formats the number of labels, and of their groups if there are any.
 fn labels_in_groups(counts: &SplitCounts) -> String {
     let groups = counts.groups.map(|groups| format!(" in {}", counted(groups, "group")));
     format!("{} labelled{}", grouped(counts.labelled), groups.unwrap_or_default())
 }
 
-/// A line that says which samples are trained on without labels, if that is not clear from their number: some are labelled
-/// too, or not all are used.
+/// Describes the samples that are trained on without labels, if their number alone is unclear: some are labelled too, or not all
+/// are used.
 fn unlabelled_line(counts: &SplitCounts, used: u64, samples: &str) -> String {
     let all = counts.unlabelled;
     let labelled = grouped(counts.in_both);
@@ -159,7 +159,7 @@ fn unlabelled_line(counts: &SplitCounts, used: u64, samples: &str) -> String {
     format!("          unlabelled: {line}\n")
 }
 
-/// The line that announces that a run is resumed. Heads on one vector per sample have no steps.
+/// Announces that a run is resumed. Heads on one vector per sample have no steps.
 pub fn resuming(run: &Path, recipe: &Recipe) -> String {
     let run = shown(run.display());
     match recipe.steps() {

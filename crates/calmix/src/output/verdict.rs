@@ -1,5 +1,5 @@
-//! The verdict on a finished run, in one sentence: the error to expect, the labels that measured it, and whether to trust the
-//! confidence.
+//! The verdict on a finished run, in one sentence: the expected error, the labels that it was measured on, and whether to trust
+//! the confidence.
 
 use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::metrics::{
@@ -10,10 +10,10 @@ use calmix_metrics::predictions::EvalSet;
 use crate::output::format::{counted_in_groups, grouped, over_or_under, percent};
 use crate::predict::input::InputKind;
 
-/// The percentage points that a confidence may be off on average and still be called trustworthy.
+/// The difference in percentage points between mean confidence and accuracy up to which a confidence is called trustworthy.
 const TOLERANCE_POINTS: f64 = 5.0;
 
-/// Returns the verdict on a model, by its evaluation.
+/// Returns the verdict on a model from its evaluation.
 pub(crate) fn verdict(evaluation: &Evaluation, kind: InputKind) -> String {
     let at = evaluation.calibrated.as_ref().map_or(&evaluation.metrics, |at| &at.metrics);
     let Some(intervals) = ExactIntervals::of(at, evaluation.observations(), LEVEL) else {
@@ -51,8 +51,8 @@ fn labels_in_words(evaluation: &Evaluation, kind: InputKind) -> String {
     }
 }
 
-/// Says whether to trust the confidence. With enough samples for an ECE, that decides: over- and under-confidence can cancel
-/// in the gap between mean confidence and accuracy.
+/// Says whether to trust the confidence: by the ECE if there are enough samples, since over- and under-confidence can cancel in
+/// the confidence gap.
 fn trust(metrics: &Metrics, samples: u64, gap: Interval, is_calibrated: bool) -> String {
     let confidence = if is_calibrated { "its calibrated confidence" } else { "its uncalibrated confidence" };
     if samples >= MIN_SAMPLES_FOR_ECE {

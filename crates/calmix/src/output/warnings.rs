@@ -1,4 +1,4 @@
-//! Warnings about a recipe, a dataset and its labels before a run starts.
+//! Warnings about a recipe, a dataset and its labels, before a run starts.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub fn warn_about_recipe(recipe: &Resolved) {
     recipe.warnings.iter().for_each(|warning| warn(&warning.to_string()));
 }
 
-/// A warning about the classes that have fewer labels than requested.
+/// Returns the warning about classes with fewer labels than requested.
 pub fn short_labels(labels: &Labels, split: &LabelSplit, dataset: &Dataset) -> Option<String> {
     if !matches!(labels.keep, Keep::PerClass | Keep::Total) {
         return None;
@@ -36,10 +36,10 @@ pub fn short_labels(labels: &Labels, split: &LabelSplit, dataset: &Dataset) -> O
     ))
 }
 
-/// The most skipped files that are named before training.
+/// The maximum number of skipped files that are named before training.
 const MAX_NAMED_FILES: usize = 3;
 
-/// Warns about the problems that the scan of a dataset found; the table in `prepared` lists all of them.
+/// Warns about the problems that the scan of a dataset found; the prepared dataset in `prepared` lists all of them.
 pub fn warn_about_data(found: &Findings, prepared: &Path) {
     for problem in found.unreadable.iter().take(MAX_NAMED_FILES) {
         warn(&format!("skipped: {problem}"));
@@ -52,8 +52,7 @@ pub fn warn_about_data(found: &Findings, prepared: &Path) {
     found.warnings.iter().for_each(|warning| warn(warning));
 }
 
-/// Warns about a dataset that was scanned before, without naming its files again. If the findings cannot be read, that is
-/// only one more warning.
+/// Warns about a dataset that was scanned earlier, without naming its files again. If the findings cannot be read, it only warns.
 pub fn warn_again(prepared: &Path) {
     let found = match Findings::read(prepared) {
         Ok(found) => found,
@@ -70,19 +69,19 @@ pub fn warn_again(prepared: &Path) {
 /// Warns if classes have fewer labels than the recipe requests, or far fewer than others although the method assumes
 /// equally frequent classes.
 pub fn warn_about_labels(recipe: &Recipe, dataset: &Dataset, split: &LabelSplit) -> Result<()> {
-    let uneven = uneven_labels(recipe, split, dataset)?;
+    let uneven = imbalance_warning(recipe, split, dataset)?;
     for sentence in short_labels(&recipe.labels, split, dataset).into_iter().chain(uneven) {
         warn(&sentence);
     }
     Ok(())
 }
 
-/// A warning about imbalanced labels, if the method aligns its predictions to equally frequent classes.
-fn uneven_labels(recipe: &Recipe, split: &LabelSplit, dataset: &Dataset) -> Result<Option<String>> {
+/// Returns the warning about imbalanced labels, if the method assumes equally frequent classes.
+fn imbalance_warning(recipe: &Recipe, split: &LabelSplit, dataset: &Dataset) -> Result<Option<String>> {
     let Base::SoftMatch(SoftMatch { target: AlignmentTarget::Uniform, .. }) = recipe.method.base else {
         return Ok(None);
     };
-    // No head on one vector per sample is trained by the method.
+    // With one vector per sample, no head is trained by the method.
     if recipe.has_one_vector() {
         return Ok(None);
     }
@@ -90,7 +89,7 @@ fn uneven_labels(recipe: &Recipe, split: &LabelSplit, dataset: &Dataset) -> Resu
     let counts = counts.into_iter().zip(dataset.classes());
     let Some((fewest, rare)) = counts.clone().min() else { return Ok(None) };
     let Some((most, frequent)) = counts.max() else { return Ok(None) };
-    // Held-out labels and a total that the classes do not divide leave counts that differ by one.
+    // Holding out labels, or a total that is not a multiple of the classes, makes counts differ by one; do not warn about that.
     if most < (2 * fewest).max(fewest + 2) {
         return Ok(None);
     }

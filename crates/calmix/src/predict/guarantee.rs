@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::model::options::ModelOptions;
 use crate::output::format::{MAX_NAMED_CLASSES, class_list, list};
 
-/// The coverage and precision guarantees of a model. They hold for images like those whose labels were held out.
+/// The coverage and precision guarantees of a model. They hold for new samples that are like the held-out ones.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Guarantee {
     rules: Option<HeldOutRules>,
@@ -20,13 +20,13 @@ pub struct Guarantee {
     precision: f64,
 }
 
-/// The rules that the held-out labels give.
+/// The rules that follow from the held-out labels.
 #[derive(Debug, Clone, PartialEq)]
 struct HeldOutRules {
     labels: usize,
     /// The number of groups of these labels; equal to `labels` if each is a group of its own.
     groups: usize,
-    /// The classes that have no label outside one fold, which no out-of-fold prediction could name.
+    /// The classes that have labels in one fold only, so that no out-of-fold prediction could name them.
     unseen: Vec<String>,
     sets: PredictionSets,
     /// The classes with too few held-out labels for a threshold of their own, which are in every prediction set.
@@ -55,7 +55,7 @@ impl Guarantee {
         Ok(())
     }
 
-    /// The guarantees that these held-out labels give.
+    /// Creates the guarantees that follow from these held-out labels.
     pub fn new(
         held_out: Option<&HeldOut>,
         classes: &[String],
@@ -84,39 +84,38 @@ impl Guarantee {
         Ok(guarantee)
     }
 
-    /// The rule for prediction sets; `None` if no labels were held out.
+    /// Returns the rule for prediction sets; `None` if no labels were held out.
     pub fn sets(&self) -> Option<&PredictionSets> {
         self.rules.as_ref().map(|rules| &rules.sets)
     }
 
-    /// The classes that have too few held-out labels for [`SetRule::LacByClass`](calmix_metrics::held_out::SetRule): they are
+    /// Returns the classes with too few held-out labels for [`SetRule::LacByClass`](calmix_metrics::held_out::SetRule): they are
     /// in every set. Empty for other rules.
     pub fn scarce_classes(&self) -> &[ScarceClass] {
         self.rules.as_ref().map_or(&[], |rules| &rules.scarce)
     }
 
-    /// The score threshold at or above which the model answers; `None` if no threshold reaches the precision.
+    /// Returns the score threshold at or above which the model answers; `None` if no threshold reaches the precision.
     pub fn answers(&self) -> Option<&AnswerThreshold> {
         self.rules.as_ref()?.answers.as_ref()
     }
 
-    /// Whether the model abstains from an image with this
-    /// [score](calmix_metrics::calibrator::Calibrator::answer_score); `None` if no labels were held out. If
-    /// no threshold reaches the precision, the model abstains from every image.
+    /// Returns whether the model abstains from an image with this [score](calmix_metrics::calibrator::Calibrator::answer_score);
+    /// `None` if no labels were held out. If no threshold reaches the precision, the model abstains from every image.
     pub fn abstains(&self, score: f64) -> Option<bool> {
         let rules = self.rules.as_ref()?;
         Some(rules.answers.is_none_or(|answers| score < answers.threshold))
     }
 
-    /// Returns the guarantees that the model cannot give, and why, one sentence each.
+    /// Explains which guarantees the model cannot give, one sentence each.
     pub fn missing(&self) -> Vec<String> {
         let sets = self.missing_sets();
-        // Without held-out labels, one sentence says why neither can be given.
+        // Without held-out labels, the same sentence applies to both.
         let answers = self.missing_answers().filter(|sentence| sets.as_ref() != Some(sentence));
         sets.into_iter().chain(answers).collect()
     }
 
-    /// Returns why prediction sets lack their coverage guarantee or have it by containing all classes; `None` if they have it.
+    /// Explains why prediction sets have no coverage guarantee, or only by containing all classes; `None` otherwise.
     pub fn missing_sets(&self) -> Option<String> {
         let Some(rules) = &self.rules else { return Some(self.without_labels()) };
         let coverage = percent(self.coverage);
@@ -148,7 +147,7 @@ impl Guarantee {
         }
     }
 
-    /// Returns why the model always abstains; `None` if a threshold reaches the precision.
+    /// Explains why the model always abstains; `None` if a threshold reaches the precision.
     pub fn missing_answers(&self) -> Option<String> {
         let Some(rules) = &self.rules else { return Some(self.without_labels()) };
         if rules.answers.is_some() {
@@ -185,7 +184,7 @@ impl HeldOutRules {
         self.groups < self.labels
     }
 
-    /// The labels and their groups as a message counts them.
+    /// Formats the number of labels and of their groups for a message.
     fn counted(&self) -> String {
         if self.is_grouped() {
             format!("{} held-out labels in {} groups", self.labels, self.groups)
@@ -199,7 +198,7 @@ impl HeldOutRules {
     }
 }
 
-/// The classes that no out-of-fold prediction could name.
+/// Returns the classes that no out-of-fold prediction could name.
 pub(crate) fn unseen_classes(held_out: &HeldOut, classes: &[String]) -> Vec<String> {
     let name = |class: u32| classes.get(class as usize).cloned();
     held_out.unseen_classes().into_iter().filter_map(name).collect()

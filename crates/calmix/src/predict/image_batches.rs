@@ -1,4 +1,4 @@
-//! The logits of many images: read ahead by worker threads, predicted in batches, in the order of the list.
+//! The logits of many images: read ahead by worker threads, and predicted in batches in the order of the list.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,25 +13,25 @@ use crate::model::{Model, ViewOutputs};
 use crate::predict::input::{LogitBatch, NamedInput};
 use crate::terminal::warn;
 
-/// The batches of one loader. The next loader starts before the last batch of this one is predicted.
+/// The number of batches per loader. The next loader starts before the last batch of this one is predicted.
 const BATCHES_PER_LOADER: usize = 16;
 
-/// The batches of a list of images. Ends early once the command has to stop.
+/// The batches of a list of images. The iterator ends early if the command has to stop.
 pub(crate) struct ImageBatches<'a, L> {
     model: &'a Model,
     list: L,
     workers: Workers,
-    /// Whether the features of the images are kept.
+    /// Whether to keep the features of the images.
     has_features: bool,
     stop: &'a AtomicBool,
     chunk: Option<Chunk>,
 }
 
-/// Some images of the list, and the loader that reads them.
+/// A part of the list, and the loader that reads it.
 struct Chunk {
     source: Arc<ListedImages>,
     loader: EvalLoader,
-    /// Images whose batches the loader has returned.
+    /// The number of images whose batches the loader has returned.
     done: usize,
 }
 
@@ -52,12 +52,12 @@ impl<'a, L: Iterator<Item = Result<ListedImage>>> ImageBatches<'a, L> {
     fn next_chunk(&mut self) -> Result<Option<Chunk>> {
         let images: Vec<_> =
             self.list.by_ref().take(BATCHES_PER_LOADER * self.model.batch()).collect::<Result<_>>()?;
-        // No loader for a list that a signal cut short: a loader takes seconds to end.
+        // Start no loader for a list that a signal cut short: it would take seconds to end.
         let is_over = images.is_empty() || self.stop.load(Ordering::Relaxed);
         (!is_over).then(|| start(self.model, images, self.workers)).transpose()
     }
 
-    /// The next batch; `None` after the last one, or if the command has to stop.
+    /// Returns the next batch; `None` after the last one, or if the command has to stop.
     fn next_batch(&mut self) -> Result<Option<LogitBatch>> {
         let Some(mut chunk) = self.chunk.take() else { return Ok(None) };
         let batch = match chunk.loader.next_unless(&mut || self.stop.load(Ordering::Relaxed)) {
@@ -85,7 +85,7 @@ impl<L: Iterator<Item = Result<ListedImage>>> Iterator for ImageBatches<'_, L> {
     }
 }
 
-/// Predicts a batch, pass by pass, since a batch can take a minute; `None` if the command has to stop.
+/// Predicts a batch in several passes, since it can take a minute; `None` if the command has to stop.
 fn outputs(model: &Model, batch: &EvalBatch, stop: &AtomicBool) -> Result<Option<ViewOutputs>> {
     let mut all = ViewOutputs { logits: Vec::new(), features: Vec::new() };
     for views in batch.pixels.chunks(model.pass_bytes()) {
@@ -105,7 +105,7 @@ fn start(model: &Model, images: Vec<ListedImage>, workers: Workers) -> Result<Ch
         batch: u32::try_from(model.batch()).unwrap_or(u32::MAX),
     };
     let source = Arc::new(ListedImages::new(images, u32::MAX, model.shrink()));
-    // Every image that cannot be read has a row, however many there are.
+    // An image that cannot be read gets a row with its problem, however many there are.
     let corrupt = OnCorrupt::Skip { share: 1.0 };
     let transform = Arc::clone(model.transform());
     let loader = EvalLoader::new(
@@ -118,7 +118,7 @@ fn start(model: &Model, images: Vec<ListedImage>, workers: Workers) -> Result<Ch
     Ok(Chunk { source, loader, done: 0 })
 }
 
-/// The images of a batch, in the order of the list; `first` is the number of the first one in its loader.
+/// Returns the images of a batch, in the order of the list; `first` is the position of its first image in the loader.
 fn named_inputs(images: &[ListedImage], first: usize, batch: &EvalBatch) -> Vec<NamedInput> {
     let mut skipped = batch.skipped.iter().peekable();
     let mut inputs = Vec::with_capacity(images.len());

@@ -1,23 +1,23 @@
-//! The inputs of a model: what kind they are, and a batch of them with the logits of a model.
+//! The inputs of a model: their kind, and a batch of them with logits.
 
 use calmix_run::model_info::ModelInfo;
 
-/// What a model predicts.
+/// The kind of a model's inputs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum InputKind {
     #[default]
     Image,
-    /// A vector of the user's own.
+    /// One of the user's own vectors.
     Vector,
 }
 
 impl InputKind {
-    /// What a model reads.
+    /// Returns the kind of inputs that a model reads.
     pub fn of(info: &ModelInfo) -> Self {
         if info.reads_vectors() { Self::Vector } else { Self::Image }
     }
 
-    /// One of them, in messages.
+    /// Returns the singular, for messages.
     pub fn word(self) -> &'static str {
         match self {
             Self::Image => "image",
@@ -25,7 +25,7 @@ impl InputKind {
         }
     }
 
-    /// The column that names them.
+    /// Returns the name of the column that identifies the inputs.
     pub fn column(self) -> &'static str {
         match self {
             Self::Image => "path",
@@ -34,22 +34,21 @@ impl InputKind {
     }
 }
 
-/// An input of a model.
+/// An input of a model, with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedInput {
-    /// The name in its row, as [`escaped`](super::row::escaped) writes it.
+    /// The name in its row, escaped by [`escaped`](super::row::escaped).
     pub name: String,
-    /// Why it could not be read; `None` if it was.
+    /// The reason why it could not be read; `None` if it was read.
     pub problem: Option<String>,
 }
 
-/// Inputs in the order of their rows, and the outputs of the model for them.
+/// A batch of inputs in the order of their rows, with the outputs of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogitBatch {
     pub inputs: Vec<NamedInput>,
-    /// The logits before calibration of the inputs that could be read, in their order: one number for each class.
+    /// The uncalibrated logits of the inputs that could be read, in order, one number per class.
     pub logits: Vec<f32>,
-    /// The features of the same inputs: the vector before the last layer, or the one below a head; `None` if they are not
-    /// requested.
+    /// The features of the same inputs, as in [`ViewOutputs`](crate::model::ViewOutputs); `None` if they are not requested.
     pub features: Option<Vec<f32>>,
 }

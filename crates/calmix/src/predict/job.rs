@@ -1,4 +1,4 @@
-//! `calmix predict` apart from its inputs and its network: the options, the output, and how it ends.
+//! The part of `calmix predict` that does not depend on inputs and network: options, output, and exit.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -26,31 +26,31 @@ use crate::process::stop::Stop;
 use crate::terminal::rate::Rate;
 use crate::terminal::{clear_line, print_json, status, warn};
 
-/// A `calmix predict` whose options are valid.
+/// A `calmix predict` with valid options.
 #[derive(Debug)]
 pub struct PredictJob<'a> {
     args: &'a PredictArgs,
     input: InputKind,
     kind: RowKind,
-    /// The share of the inputs; `None` for all.
+    /// The share of the inputs that this process predicts; `None` for all.
     pub shard: Option<InputShard>,
-    /// The output of this shard; `None` for standard output.
+    /// The output file of this shard; `None` for standard output.
     pub out: Option<PathBuf>,
 }
 
 /// The counts of predicted inputs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PredictTally {
-    /// Rows that were written.
+    /// The number of rows that were written.
     pub rows: u64,
-    /// Rows of inputs that could not be read.
+    /// The number of inputs that could not be read.
     pub unread: u64,
-    /// Rows of inputs that the model abstains from.
+    /// The number of inputs that the model abstains from.
     pub abstained: u64,
 }
 
 impl<'a> PredictJob<'a> {
-    /// Checks the options. `own_shard` is the share of this process if no option names one.
+    /// Checks the options. `own_shard` is the shard of this process if no option names one.
     ///
     /// # Errors
     /// If options contradict each other or are out of range.
@@ -86,7 +86,7 @@ impl<'a> PredictJob<'a> {
         Ok(Self { args, input, kind, shard, out })
     }
 
-    /// The options of the model.
+    /// Returns the options of the model.
     pub fn model_options(&self, threads: NonZeroUsize) -> ModelOptions {
         ModelOptions {
             device: self.args.device,
@@ -99,7 +99,7 @@ impl<'a> PredictJob<'a> {
         }
     }
 
-    /// The format of the rows.
+    /// Returns the format of the rows.
     pub fn format<'c>(&self, classes: &'c [String]) -> RowFormat<'c> {
         RowFormat {
             kind: self.kind,
@@ -111,8 +111,8 @@ impl<'a> PredictJob<'a> {
         }
     }
 
-    /// Starts the output, or continues it after the rows that it has. `rows` are those of the source, if their numbers decide
-    /// what is predicted.
+    /// Starts the output, or continues it after its last row. `rows` is the number of rows of the source, if it decides which of
+    /// them are predicted.
     ///
     /// # Errors
     /// If it cannot be written, or was written with other options.
@@ -138,7 +138,7 @@ impl<'a> PredictJob<'a> {
     /// Writes a row for each input, in order, and flushes the output.
     ///
     /// # Errors
-    /// If the source fails, or the output cannot be written; the rows of all earlier batches are written then.
+    /// If the source fails, or the output cannot be written; the rows of all earlier batches are then written.
     pub fn write(
         &self,
         rule: &PredictionRule,
@@ -177,7 +177,7 @@ impl<'a> PredictJob<'a> {
         Ok(tally)
     }
 
-    /// Says how many inputs were predicted, or how to continue after a signal. Returns how the command ends.
+    /// Prints the number of predicted inputs, or how to continue after a signal. Returns the exit of the command.
     pub fn conclude(
         &self,
         tally: PredictTally,
@@ -213,7 +213,7 @@ impl<'a> PredictJob<'a> {
         Ok(if rows > 0 && rows == unread { Exit::Failed } else { Exit::Done })
     }
 
-    /// The document of `--json`.
+    /// Returns the document of `--json`.
     fn summary(&self, tally: PredictTally, before: u64, is_finished: bool) -> Value {
         json!({
             "run": self.args.run.display().to_string(),
@@ -227,7 +227,7 @@ impl<'a> PredictJob<'a> {
         })
     }
 
-    /// Says how many rows were written before a signal, and how to continue.
+    /// Describes how many rows were written before a signal, and how to continue.
     fn stopped_text(&self, rows: u64, total: Option<u64>) -> String {
         let of = total.map(|total| format!(" of {}", grouped(total))).unwrap_or_default();
         let done = format!("stopped after {}{of} {}s", grouped(rows), self.input.word());
@@ -238,7 +238,7 @@ impl<'a> PredictJob<'a> {
         format!("{done}, written to {}\nnext: {}{resume}", shell_quoted(out), same_command(""))
     }
 
-    /// Everything that a row depends on, so that a resumed output can be checked.
+    /// Returns everything that rows depend on, so that a resumed output can be checked.
     fn made_by(&self, rule: &PredictionRule) -> Value {
         let args = self.args;
         let info = rule.info();
@@ -259,9 +259,9 @@ impl<'a> PredictJob<'a> {
             "precision": args.precision,
             "probabilities": args.probabilities,
             "features": args.features,
-            // The same network has other last bits in another runtime.
+            // Another runtime computes other last bits with the same network.
             "runtime": runtime,
-            // Their order, for rows that are lists.
+            // The order of the classes matters for rows with lists of probabilities.
             "classes": info.classes,
             "shard": self.shard.map(InputShard::word),
             "paths": names,

@@ -1,5 +1,5 @@
-//! The images to predict, listed by a separate thread, so that signals are handled while a pipe has no writer or a file
-//! server hangs.
+//! The list of the images to predict. A separate thread makes it, so that signals are handled while a pipe has no writer or a
+//! file server hangs.
 
 use std::fs::File;
 use std::io::{self, BufReader, stdin};
@@ -15,24 +15,24 @@ use anyhow::{Context, Result};
 use calmix_data::image_list::{ImageList, ListedImage};
 use calmix_io::shown::shown;
 
-/// Images that are listed before they are needed.
+/// The number of images that are listed ahead.
 const LOOKAHEAD: usize = 1_024;
 
 /// The sources of the images to predict.
 #[derive(Debug, Clone)]
 pub(crate) struct ImageInput {
-    /// Images, folders, shards; `-` for the lines of standard input.
+    /// Images, folders and shards; `-` reads lines from standard input.
     pub(crate) paths: Vec<PathBuf>,
-    /// A file with more of them.
+    /// A file with more paths.
     pub(crate) list: Option<PathBuf>,
-    /// Only the files of this shard, if set.
+    /// The shard whose files are predicted; `None` for all.
     pub(crate) shard: Option<InputShard>,
 }
 
-/// The images of an input, from the first on. Ends early once the command has to stop.
+/// An iterator over the images of an input, which ends early if the command has to stop.
 #[derive(Debug)]
 pub(crate) struct ListReader<'a> {
-    /// Each image, then `None`.
+    /// Each image, then `None` at the end.
     images: Receiver<Result<Option<ListedImage>>>,
     stop: &'a AtomicBool,
 }
@@ -42,7 +42,7 @@ impl ImageInput {
     pub(crate) fn read<'a>(&self, stop: &'a AtomicBool) -> io::Result<Fuse<ListReader<'a>>> {
         let input = self.clone();
         let (sender, images) = mpsc::sync_channel(LOOKAHEAD);
-        // Never joined: it may wait for a line for ever.
+        // The thread is never joined, because it may wait for a line forever.
         thread::Builder::new().name("list".to_owned()).spawn(move || input.send_to(&sender))?;
         Ok(ListReader { images, stop }.fuse())
     }
@@ -57,7 +57,7 @@ impl ImageInput {
         let mut count = 0;
         for image in self.read(stop)? {
             let image = image?;
-            // Many processes would read the headers of many members, or fetch them, for nothing but the time that is left.
+            // Counting would read or fetch the headers of all members in every process, only to estimate the remaining time.
             if image.is_remote() || (image.is_in_tar() && self.shard.is_some()) {
                 return Ok(None);
             }
@@ -72,13 +72,13 @@ impl ImageInput {
             Err(error) => return drop(sender.send(Err(error))),
         };
         for image in images.by_ref() {
-            // A reader that is gone needs no more.
+            // An error means that the receiver is gone and needs nothing more.
             if sender.send(Ok(Some(image))).is_err() {
                 return;
             }
         }
         let end = images.take_failure().map_or(Ok(None), |error| Err(error.into()));
-        // As above.
+        // The receiver may be gone.
         let _ = sender.send(end);
     }
 

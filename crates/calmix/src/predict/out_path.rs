@@ -1,4 +1,4 @@
-//! What `--out` may name, the format of the rows there, and files of the user with the names that calmix writes beside it.
+//! The paths of `--out`: what they may name, the format of the rows, and files of the user that must not be overwritten.
 
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use crate::args::predict::{PredictArgs, RowKind};
 use crate::error::CliError;
 use crate::output::format::shell_quoted;
 
-/// The format of the rows: `--format`, or the one that the name of the output ends with. A name without an ending is CSV.
+/// Returns the format of the rows: `--format`, or that of the extension of the output. A name without an extension is CSV.
 ///
 /// # Errors
-/// If the name ends as no format does.
+/// If the extension is unknown.
 pub(super) fn row_kind(args: &PredictArgs) -> Result<RowKind, CliError> {
     let ending = args.out.as_deref().and_then(Path::extension).unwrap_or_default();
     let ending = ending.to_string_lossy().to_lowercase();
@@ -41,7 +41,7 @@ pub(super) fn row_kind(args: &PredictArgs) -> Result<RowKind, CliError> {
     }
 }
 
-/// Refuses an output that can only be a slip: standard output by its usual name, or a file in a folder that does not exist.
+/// Refuses an output that must be a mistake: `-` for standard output, or a file in a folder that does not exist.
 pub(super) fn check_place(out: &Path) -> Result<(), CliError> {
     if CloudUrl::is_url(out) {
         return Ok(());
@@ -63,27 +63,27 @@ pub(super) fn check_place(out: &Path) -> Result<(), CliError> {
     Err(CliError::invalid(message).hint(format!("mkdir -p {}", shell_quoted(folder))))
 }
 
-/// A file beside an output, with its name and an ending.
+/// Returns the path of a file beside an output: its name with an ending.
 pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(ending);
     path.with_file_name(name)
 }
 
-/// Bytes that are read of a file to recognise it.
+/// The maximum number of bytes that are read to recognise a file.
 const MAX_PROBED_BYTES: u64 = 64 << 20;
 
-/// The endings of the files beside an output, and keys in their first JSON document.
+/// The endings of the files beside an output, and the keys of their first JSON document.
 const SIDECAR_KEYS: [(&str, &[&str]); 2] = [
     (".predict.json", &["version", "model", "coverage", "paths"]),
     (".parts.jsonl", &["part", "rows", "blake3"]),
 ];
 
-/// Refuses an output if a file beside it would be replaced that calmix did not write.
+/// Refuses an output if a file with the name of one of its sidecars is not from calmix.
 pub(super) fn refuse_foreign(path: &Path) -> Result<()> {
     for (ending, keys) in SIDECAR_KEYS {
         let file = beside(path, ending);
-        if safe_open::exists(&file) && !is_ours(&file, keys) {
+        if safe_open::exists(&file) && !is_from_calmix(&file, keys) {
             let message = format!("{} exists, and `calmix predict` did not write it", shown(file.display()));
             return Err(CliError::invalid(message).hint("name another file with `--out`").into());
         }
@@ -91,8 +91,8 @@ pub(super) fn refuse_foreign(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether a file is empty, or its first document has these keys.
-fn is_ours(file: &Path, keys: &[&str]) -> bool {
+/// Returns whether a file is empty, or its first JSON document has these keys.
+fn is_from_calmix(file: &Path, keys: &[&str]) -> bool {
     let Ok((file, length)) = safe_open::open(file) else { return false };
     let documents = serde_json::Deserializer::from_reader(BufReader::new(file.take(MAX_PROBED_BYTES)));
     let first = documents.into_iter::<Value>().next();

@@ -22,7 +22,7 @@ use crate::args::predict::RowKind;
 use crate::error::CliError;
 use crate::terminal;
 
-/// Bytes of the longest note: the paths of a whole command line, escaped.
+/// The maximum size of a sidecar: the paths of a whole command line, escaped.
 const MAX_NOTE_BYTES: u64 = 64 << 20;
 
 /// The destination of rows.
@@ -33,7 +33,7 @@ enum RowPlace {
     Parts(Box<PartFolder>),
 }
 
-/// The destination of rows, and their format.
+/// The destination of rows, with their format.
 #[derive(Debug)]
 pub struct RowOutput<'a> {
     format: &'a RowFormat<'a>,
@@ -58,7 +58,7 @@ impl<'a> RowOutput<'a> {
             let hint = "add `--resume` to continue it, or name another file with `--out`";
             return Err(CliError::invalid(message).hint(hint).into());
         }
-        // Locked before the note is written: of two processes that start at the same time, one refuses.
+        // Lock before writing the note, so that of two processes that start at the same time one refuses.
         let place = if format.kind == RowKind::Parquet {
             let lines = RowFile::open_or_create(&PartFolder::list(path))?;
             write_note(path, made_by)?;
@@ -69,8 +69,8 @@ impl<'a> RowOutput<'a> {
         Ok(Self { format, place })
     }
 
-    /// Starts an output in object storage, or continues it. Its files are made in a local folder, and each is stored when it is
-    /// whole.
+    /// Starts or continues an output in object storage. Its files are written to a local folder and uploaded when they are
+    /// complete.
     pub fn open_remote(
         url: &CloudUrl,
         is_resumed: bool,
@@ -108,7 +108,7 @@ impl<'a> RowOutput<'a> {
         if !safe_open::exists(path) {
             return Ok((Self::create(Some(path), made_by, format)?, WrittenRows::default()));
         }
-        // Locked before anything is compared or cut, because another process may still be writing.
+        // Lock before comparing or cutting anything, because another process may still be writing.
         let mut file = match format.kind {
             RowKind::Parquet => RowFile::open(&PartFolder::list(path))?,
             _ => RowFile::open(path)?,
@@ -136,7 +136,7 @@ impl<'a> RowOutput<'a> {
         Ok((Self { format, place: RowPlace::File(file) }, written))
     }
 
-    /// Writes the rows of a batch at once, so that a kill loses none of them, or at most a part.
+    /// Writes the rows of a batch at once: a kill loses none of them, or at most an unfinished part.
     pub fn write(&mut self, rows: &[PredictedRow<'_>]) -> Result<()> {
         if let RowPlace::Parts(parts) = &mut self.place {
             return rows.iter().try_for_each(|row| parts.add(self.format, row));
@@ -167,18 +167,18 @@ impl<'a> RowOutput<'a> {
     }
 }
 
-/// A file without rows, with its note and its first line.
+/// Creates a file without rows, with its sidecar and its header.
 fn started(mut file: RowFile, path: &Path, made_by: &Value, format: &RowFormat<'_>) -> Result<RowFile> {
     write_note(path, made_by)?;
     file.write(&format.header())?;
     Ok(file)
 }
 
-/// Writes the model and options of an output beside it.
+/// Writes the sidecar with the model and options of an output.
 fn write_note(path: &Path, made_by: &Value) -> Result<()> {
     let text = serde_json::to_string_pretty(made_by)?;
     let note = beside(path, ".predict.json");
-    // A process that was killed while it wrote the note left a scratch file beside the output, in a folder of the user.
+    // A process that was killed while writing the sidecar left a scratch file in the user's folder.
     atomic_file::sweep_abandoned_of(&note);
     Ok(atomic_file::write(&note, text.as_bytes())?)
 }
@@ -196,7 +196,7 @@ fn note(path: &Path) -> Result<Value> {
     Ok(made_by.map_err(|error| unknown(format!("not a file of `calmix predict` ({error})")))?)
 }
 
-/// The first difference between the options of an output and those that would continue it.
+/// Returns the first difference between the options of an output and those that would continue it.
 fn difference(before: &Value, now: &Value) -> Option<String> {
     let now = now.as_object()?;
     now.iter().find_map(|(key, now)| {

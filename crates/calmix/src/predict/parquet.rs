@@ -1,8 +1,8 @@
 //! Rows of predictions as a Parquet file, written by Apache's crate `parquet`: with dictionaries, zstd, statistics and a page
-//! index, by which readers load less than the whole table.
+//! index, which let readers load a part of the table.
 //!
-//! Without its feature `arrow`: the column writers are enough for nine columns of three types. The crate writes no checksums
-//! of pages; the hash of every file is in the list beside its folder.
+//! The feature `arrow` is off: column writers are enough for nine columns of three types. The crate writes no checksums of pages;
+//! the hash of every file is in the list beside its folder.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use parquet::schema::parser::parse_message_type;
 
 use super::row::{PredictedRow, RowFormat};
 
-/// Rows of a row group, which readers skip by its statistics.
+/// The maximum number of rows per row group; readers skip groups by their statistics.
 const GROUP_ROWS: usize = 10_000;
-/// Bytes in memory after which a row group ends, however few its rows are.
+/// The size in memory at which a row group ends, however few rows it has.
 const GROUP_BYTES: usize = 64 << 20;
-/// Rows of a page, which readers skip by the page index; a multiple of the 1,024 after which the writer ends pages.
+/// The number of rows per page; readers skip pages by the page index. The writer ends pages at multiples of 1,024 rows.
 const PAGE_ROWS: usize = 2_048;
-/// Bytes of a text that statistics keep. Paths often share their first hundred.
+/// The maximum length of texts in statistics. Paths often share their first hundred bytes.
 const STATISTICS_BYTES: usize = 256;
 
 /// The columns after the one that names the input.
@@ -48,11 +48,11 @@ pub(crate) struct ParquetRows {
     has_features: bool,
 }
 
-/// The rows that are not in the file yet, in the order of the columns.
+/// The rows that are not written yet, column by column.
 #[derive(Debug, Default)]
 struct RowGroup {
     rows: usize,
-    /// Bytes of the names and errors.
+    /// The total length of the names and errors in bytes.
     text_bytes: usize,
     name: ParquetColumn<ByteArray>,
     label: ParquetColumn<ByteArray>,
@@ -65,13 +65,13 @@ struct RowGroup {
     features: ParquetColumn<f32>,
 }
 
-/// A column as Dremel's levels and the values that are there.
+/// A column as Dremel levels and the values that are present.
 #[derive(Debug, Default)]
 struct ParquetColumn<T> {
     values: Vec<T>,
-    /// Definition level of each entry: 0 is null, and in lists 1 is an empty list. Empty in a column without nulls.
+    /// The definition level of each entry: 0 is null; in lists, 1 is an empty list. Empty in a column without nulls.
     definitions: Vec<i16>,
-    /// Repetition level of each entry of a list: 1 if it continues the list of the previous entry, otherwise 0.
+    /// The repetition level of each entry of a list: 1 if it continues the list of the previous entry, otherwise 0.
     repetitions: Vec<i16>,
 }
 
@@ -86,7 +86,7 @@ impl<T> ParquetColumn<T> {
         let before = self.values.len();
         self.values.extend(values.into_iter().flatten());
         let length = self.values.len() - before;
-        // A list without values has an entry, too.
+        // A list without values has one entry, too.
         self.repetitions.push(0);
         self.repetitions.extend(std::iter::repeat_n(1, length.saturating_sub(1)));
         if length == 0 {
@@ -102,7 +102,6 @@ impl<T> ParquetColumn<T> {
 }
 
 impl ParquetRows {
-    /// Starts a file.
     pub(crate) fn new(format: &RowFormat<'_>) -> Result<Self> {
         let probabilities = if format.probabilities { PROBABILITIES } else { "" };
         let features = if format.features { FEATURES } else { "" };
@@ -120,10 +119,9 @@ impl ParquetRows {
         })
     }
 
-    /// Adds a row.
     pub(crate) fn add(&mut self, row: &PredictedRow<'_>) -> Result<()> {
         let Self { classes, group, .. } = self;
-        // A class is written in many rows, which share its bytes.
+        // A class is in many rows; they share its bytes.
         let class = |class: usize| classes.get(class).cloned().unwrap_or_else(|| ByteArray::from(""));
         let prediction = row.prediction;
         let set = prediction.and_then(|prediction| prediction.set.as_ref());
@@ -147,7 +145,7 @@ impl ParquetRows {
         if group.rows >= GROUP_ROWS || group.bytes() >= GROUP_BYTES { self.end_group() } else { Ok(()) }
     }
 
-    /// Counts the bytes of the file so far, without the rows of its last group.
+    /// Returns the size of the file so far in bytes, without its last row group.
     pub(crate) fn bytes(&self) -> usize {
         self.writer.bytes_written()
     }
@@ -182,7 +180,7 @@ impl ParquetRows {
 }
 
 impl RowGroup {
-    /// Counts the bytes in memory.
+    /// Returns the size in memory in bytes.
     fn bytes(&self) -> usize {
         let texts = [&self.name, &self.label, &self.set, &self.error].map(ParquetColumn::bytes);
         let numbers = [&self.confidence, &self.margin, &self.probabilities, &self.features];
@@ -204,15 +202,15 @@ fn write_column<D: DataType>(
     writer.close()
 }
 
-/// Says how files are written. Nothing in them varies by machine or time: the same rows have the same bytes.
+/// Returns how files are written. Nothing varies with machine or time: the same rows give the same bytes.
 fn properties(format: &RowFormat<'_>) -> WriterProperties {
     let classes = serde_json::Value::from(format.classes).to_string();
     WriterProperties::builder()
         .set_created_by(concat!("calmix version ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_key_value_metadata(Some(vec![KeyValue::new("calmix.classes".to_owned(), classes)]))
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        // Only classes repeat; a dictionary of paths or probabilities would be as long as the column. Delta and byte-stream
-        // encodings would save 4 and 7% of a table without probabilities, and fewer readers have them.
+        // Only classes repeat: a dictionary of paths or probabilities would be as long as the column. Delta and byte-stream
+        // encodings would save only 4 and 7% of a table without probabilities, and fewer readers support them.
         .set_dictionary_enabled(false)
         .set_column_dictionary_enabled("label".into(), true)
         .set_column_dictionary_enabled(

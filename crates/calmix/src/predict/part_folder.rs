@@ -1,7 +1,7 @@
-//! A folder of Parquet files, `part-00000.parquet` and so on, each of which appears when it is complete.
+//! A folder of Parquet files, `part-00000.parquet` and so on. Each appears when it is complete.
 //!
-//! `FOLDER.parts.jsonl` beside it has one line per part: its rows, its hash, and the path of its last row. A kill can leave
-//! a part without a line; it is written again.
+//! `FOLDER.parts.jsonl` beside it has one line per part: its rows, its hash, and the path of its last row. A kill can leave a
+//! part without a line; it is written again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use super::row::{PredictedRow, RowFormat, WrittenRows};
 use super::row_file::RowFile;
 use crate::error::CliError;
 
-/// Bytes after which a part ends, however few its rows are: it is in memory until it is written.
+/// The size at which a part ends, however few rows it has: it is in memory until it is written.
 const PART_BYTES: usize = 256 << 20;
 
 /// The folder, and the rows of its next part.
@@ -30,18 +30,18 @@ const PART_BYTES: usize = 256 << 20;
 pub(crate) struct PartFolder {
     folder: PathBuf,
     lines: RowFile,
-    /// Whole parts.
+    /// The number of complete parts.
     parts: usize,
     next: ParquetRows,
     rows: u64,
     last: String,
-    /// Where each part is stored; `None` if the folder itself is the output.
+    /// The object storage of the parts; `None` if the folder itself is the output.
     remote: Option<RemoteOutput>,
-    /// The first part of this process. A process that was killed may have stored it without its line.
+    /// The first part of this process. A killed process may have stored a part without its line.
     first: usize,
 }
 
-/// A line about a whole part.
+/// A line of the list, about one complete part.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PartLine {
@@ -49,28 +49,29 @@ struct PartLine {
     rows: u64,
     bytes: u64,
     blake3: String,
-    /// The path of its last row.
+    /// The path in the last row of the part.
     last: String,
 }
 
 impl PartFolder {
-    /// The list beside a folder, whose writer alone writes into the folder.
+    /// Returns the path of the list beside a folder. The process that has it open is the only one that writes to the folder.
     pub(crate) fn list(folder: &Path) -> PathBuf {
         beside(folder, ".parts.jsonl")
     }
 
-    /// Makes a new folder; `lines` is its list.
+    /// Creates a folder; `lines` is its list.
     pub(crate) fn create(folder: &Path, mut lines: RowFile, format: &RowFormat<'_>) -> Result<Self> {
-        // The list may be left over from a folder that was removed.
+        // The list may be from an earlier folder that was removed.
         lines.clear()?;
-        // Synchronised, as the parts will be: after a power failure the list would otherwise name parts of no folder.
+        // Synchronise the folder as the parts will be: otherwise, after a power failure, the list could name parts of a folder
+        // that does not exist.
         let place = ConfinedPath::from(folder);
         let created = RealDisk.create_folder(&place).and_then(|()| RealDisk.sync_folder(&place.folder()));
         created.with_context(|| shown(folder.display()))?;
         Self::new(folder, lines, 0, format)
     }
 
-    /// Continues after the last complete part; `lines` is the folder's list.
+    /// Continues after the last complete part; `lines` is the list of the folder.
     pub(crate) fn resume(
         folder: &Path,
         mut lines: RowFile,
@@ -91,7 +92,7 @@ impl PartFolder {
             parts += 1;
             Ok(())
         })?;
-        // Remove what a kill left: incomplete parts, and one without its line. No other process writes here.
+        // Remove incomplete parts and a part without its line, which a kill left. No other process writes here.
         atomic_file::sweep_abandoned(folder);
         let _ = fs::remove_file(folder.join(part_name(parts)));
         Ok((Self::new(folder, lines, parts, format)?, written))
@@ -103,12 +104,12 @@ impl PartFolder {
         Ok(Self { folder, lines, parts, next, rows: 0, last: String::new(), remote: None, first: parts })
     }
 
-    /// Stores all further parts as objects.
+    /// Stores all further parts in object storage.
     pub(crate) fn store_in(&mut self, remote: RemoteOutput) {
         self.remote = Some(remote);
     }
 
-    /// Adds a row; a part that is full is written.
+    /// Adds a row; writes the part if it is full.
     pub(crate) fn add(&mut self, format: &RowFormat<'_>, row: &PredictedRow<'_>) -> Result<()> {
         self.next.add(row)?;
         self.rows += 1;
@@ -117,7 +118,7 @@ impl PartFolder {
         if is_full { self.end_part(format) } else { Ok(()) }
     }
 
-    /// Writes the last part. A folder without rows gets one too, which says what its columns are.
+    /// Writes the last part. A folder without rows gets an empty one, which has the columns.
     pub(crate) fn finish(&mut self, format: &RowFormat<'_>) -> Result<()> {
         if self.rows > 0 || self.parts == 0 {
             self.end_part(format)?;
@@ -140,7 +141,7 @@ impl PartFolder {
             last: std::mem::take(&mut self.last),
         };
         if let Some(remote) = &self.remote {
-            // Before its line: what has a line is stored.
+            // Store the part before writing its line: every part with a line is stored.
             let is_first = self.parts == self.first;
             let stored = if is_first { remote.replace(&path, bytes) } else { remote.create(&path, bytes) };
             stored.map_err(DataError::from)?;
@@ -161,7 +162,7 @@ fn part_name(part: usize) -> String {
     format!("part-{part:05}.parquet")
 }
 
-/// Checks that a part is the one that its line is about.
+/// Checks that a part is the one in its line.
 fn check(path: &Path, line: &PartLine) -> Result<()> {
     let bytes =
         safe_open::read(path, line.bytes).map_err(|error| damaged(path, &error.problem.to_string()))?;

@@ -8,7 +8,7 @@ use calmix_run::model_info::ModelInfo;
 use super::guarantee::Guarantee;
 use crate::model::options::ModelOptions;
 
-/// Rows that one thread takes at a time.
+/// The number of rows that one thread processes at a time.
 const ROWS_PER_TASK: usize = 256;
 
 /// The prediction of a model for an input.
@@ -30,7 +30,7 @@ pub struct Prediction {
     pub abstain: Option<bool>,
 }
 
-/// What turns the logits of a model into predictions.
+/// The rule that turns the logits of a model into predictions.
 #[derive(Debug, Clone)]
 pub struct PredictionRule {
     info: ModelInfo,
@@ -39,7 +39,7 @@ pub struct PredictionRule {
 }
 
 impl PredictionRule {
-    /// The rule of the model that `model.json` describes.
+    /// Creates the rule of the model that `model.json` describes.
     ///
     /// # Errors
     /// If its held-out labels do not fit the options.
@@ -50,12 +50,12 @@ impl PredictionRule {
         Ok(Self { info, calibrator, guarantee })
     }
 
-    /// The description of the model in `model.json`.
+    /// Returns the description of the model in `model.json`.
     pub fn info(&self) -> &ModelInfo {
         &self.info
     }
 
-    /// The guarantees for prediction sets and answers.
+    /// Returns the guarantees for prediction sets and answers.
     pub fn guarantee(&self) -> &Guarantee {
         &self.guarantee
     }
@@ -90,7 +90,7 @@ impl PredictionRule {
     }
 }
 
-/// A hash of the logits (FNV-1a) that seeds randomised prediction sets: the same input always has the same set.
+/// Returns a hash of the logits (FNV-1a) that seeds randomised prediction sets, so that the same input always has the same set.
 fn input_number(logits: &[f32]) -> u64 {
     let add = |hash: u64, logit: &f32| (hash ^ u64::from(logit.to_bits())).wrapping_mul(0x0100_0000_01b3);
     logits.iter().fold(0xcbf2_9ce4_8422_2325, add)

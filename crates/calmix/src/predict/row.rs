@@ -14,10 +14,10 @@ pub use calmix_io::shown::escaped;
 /// The content of a row: the prediction for an input, or the reason why it could not be read.
 #[derive(Debug, Default)]
 pub struct PredictedRow<'a> {
-    /// The name of the input, as [`escaped`] writes it.
+    /// The name of the input, escaped by [`escaped`].
     pub name: String,
     pub prediction: Option<&'a Prediction>,
-    /// The features of the input, if they are requested and it could be read.
+    /// The features of the input, if requested and if it could be read.
     pub features: Option<&'a [f32]>,
     pub error: Option<String>,
 }
@@ -26,14 +26,14 @@ pub struct PredictedRow<'a> {
 #[derive(Debug, Default)]
 pub struct RowFormat<'a> {
     pub kind: RowKind,
-    /// What the rows are about.
+    /// The kind of the inputs.
     pub input: InputKind,
     pub classes: &'a [String],
-    /// Whether the probabilities of all classes are written.
+    /// Whether to write the probabilities of all classes.
     pub probabilities: bool,
-    /// Whether the features of the input are written.
+    /// Whether to write the features of the input.
     pub features: bool,
-    /// Rows of a Parquet file.
+    /// The number of rows per Parquet file.
     pub rows_of_part: u64,
 }
 
@@ -56,12 +56,12 @@ struct JsonRow<'a> {
 }
 
 impl RowFormat<'_> {
-    /// The name of a class.
+    /// Returns the name of a class.
     pub fn class(&self, class: usize) -> &str {
         self.classes.get(class).map_or("", String::as_str)
     }
 
-    /// The first line; empty if there is none.
+    /// Returns the header line; empty if the format has none.
     pub fn header(&self) -> String {
         if self.kind != RowKind::Csv {
             return String::new();
@@ -73,17 +73,17 @@ impl RowFormat<'_> {
         csv_line(names.map(CsvCell::text).into_iter().chain(probabilities))
     }
 
-    /// The beginning of every row of this name, and of no row of another name.
+    /// Returns the beginning that all rows of this name have, and no row of another name.
     pub fn beginning(&self, name: &str) -> String {
         match self.kind {
-            // With an empty cell behind it, and without the end of the line.
+            // Add an empty second cell, so that the beginning ends with the separator.
             RowKind::Csv => csv_line([text_cell(name), CsvCell::text("")]).trim_end_matches('\n').to_owned(),
             RowKind::Jsonl => format!("{{\"{}\":{},", self.input.column(), serde_json::Value::from(name)),
             RowKind::Parquet => format!("{name}\n"),
         }
     }
 
-    /// The line of an input. Parquet has none.
+    /// Returns the line of an input. Parquet has none.
     pub fn row(&self, row: &PredictedRow<'_>) -> String {
         match self.kind {
             RowKind::Csv => self.csv(row),
@@ -108,7 +108,7 @@ impl RowFormat<'_> {
                 .map(|prediction| prediction.probabilities.as_slice()),
             features: *features,
         };
-        // Texts and finite numbers can always be written.
+        // Texts and finite numbers can always be serialised.
         serde_json::to_string(&row).unwrap_or_default() + "\n"
     }
 
@@ -136,8 +136,8 @@ impl RowFormat<'_> {
     }
 }
 
-/// Makes a cell of an escaped text. An apostrophe in front marks a text that looks like a formula, so one of the text's own is
-/// written `\x27`: two paths never have the same cell.
+/// Makes a cell of an escaped text. A leading apostrophe marks a text that looks like a formula, so a text that itself begins
+/// with one has it as `\x27`: two paths never give the same cell.
 fn text_cell(text: &str) -> CsvCell<'static> {
     match text.strip_prefix('\'') {
         Some(rest) => CsvCell::text(format!("\\x27{rest}")),
@@ -145,17 +145,17 @@ fn text_cell(text: &str) -> CsvCell<'static> {
     }
 }
 
-/// The rows that an interrupted output already has.
+/// The rows that an interrupted output already contains.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct WrittenRows {
     /// The number of complete rows.
     pub rows: u64,
-    /// The beginning of the last row, which names its input.
+    /// The beginning of the last row, which identifies its input.
     pub last: String,
 }
 
 impl WrittenRows {
-    /// Checks that the last of the rows is about this input.
+    /// Checks that the last row is about this input.
     ///
     /// # Errors
     /// If the inputs have changed since the rows were written.

@@ -12,10 +12,10 @@ use calmix_io::shown::shown;
 use crate::error::CliError;
 use crate::terminal::warn;
 
-/// Bytes of the longest line: a row with the probabilities of a million classes has fewer.
+/// The maximum length of a line in bytes: a row with the probabilities of a million classes is shorter.
 const MAX_LINE_BYTES: u64 = 16 << 20;
 
-/// A file that no other process writes.
+/// A file that this process has locked for writing.
 #[derive(Debug)]
 pub(crate) struct RowFile {
     file: File,
@@ -23,13 +23,11 @@ pub(crate) struct RowFile {
 }
 
 impl RowFile {
-    /// Makes a new file without rows.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         let file = File::options().append(true).create_new(true).open(path);
         Self::locked(file.with_context(|| shown(path.display()))?, path)
     }
 
-    /// Opens an existing file.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         if !safe_open::exists(path) {
             return Err(CliError::invalid(format!("{}: does not exist", shown(path.display()))).into());
@@ -39,12 +37,12 @@ impl RowFile {
 
     /// Opens a file, or creates it if it does not exist.
     pub(crate) fn open_or_create(path: &Path) -> Result<Self> {
-        // A link could lead to any file of the user, and opening a pipe could block forever.
+        // Follow no links, which could lead to any file of the user, and open no pipes, which could block forever.
         let cannot = |error: FileError| CliError::invalid(error.to_string());
         Self::locked(safe_open::open_to_write(path).map_err(cannot)?, path)
     }
 
-    /// Takes the kernel's lock on the file, which ends with the process: a second one would write the same rows again.
+    /// Takes the kernel's lock on the file, which ends with the process. A second process would write the same rows again.
     fn locked(file: File, path: &Path) -> Result<Self> {
         let place = shown(path.display());
         match file.try_lock() {
@@ -61,18 +59,16 @@ impl RowFile {
         Ok(Self { file, path: path.to_owned() })
     }
 
-    /// Whether nothing was written yet.
+    /// Returns whether nothing was written yet.
     pub(crate) fn is_empty(&self) -> Result<bool> {
         Ok(self.file.metadata().with_context(|| shown(self.path.display()))?.len() == 0)
     }
 
-    /// Removes everything in it.
     pub(crate) fn clear(&mut self) -> Result<()> {
         self.file.set_len(0).with_context(|| shown(self.path.display()))
     }
 
-    /// Resumes a file that begins with `header`: passes every complete row to `each`, and cuts off an incomplete one at the
-    /// end.
+    /// Resumes a file that begins with `header`: passes every complete row to `each`, and cuts off an incomplete one at the end.
     pub(crate) fn resume(&mut self, header: &str, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let place = shown(self.path.display());
         let mut lines = BufReader::with_capacity(1 << 16, &self.file);

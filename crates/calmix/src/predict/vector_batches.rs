@@ -1,4 +1,4 @@
-//! The logits of many vectors: blocks are read ahead by one thread, and the rows of a block are shared by several.
+//! The logits of many vectors: one thread reads blocks ahead, and several threads share the rows of a block.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -15,18 +15,18 @@ use crate::model::vector_model::VectorModel;
 use crate::predict::input::{LogitBatch, NamedInput};
 use crate::process::stop::receive;
 
-/// The most rows of a block. Three blocks are in memory at a time: one is read, one waits, one is predicted.
+/// The maximum number of rows per block. Three blocks are in memory at a time: one is read, one waits, one is predicted.
 pub const BLOCK_ROWS: usize = 4096;
-/// Rows that one thread predicts at a time, whatever the number of threads.
+/// The number of rows that one thread predicts at a time.
 const ROWS_PER_TASK: usize = 256;
 
-/// The batches of some rows of a source. Ends early once the command has to stop.
+/// The batches of some rows of a source. The iterator ends early if the command has to stop.
 #[derive(Debug)]
 pub struct VectorBatches<'a> {
     model: &'a VectorModel,
-    /// Each block, then `None`.
+    /// Each block, then `None` at the end.
     blocks: Receiver<Result<Option<VectorBlock>, DataError>>,
-    /// Numbers of a row: all its views.
+    /// The number of numbers per row, in all its views.
     numbers: usize,
     threads: usize,
     stop: &'a AtomicBool,
@@ -34,7 +34,7 @@ pub struct VectorBatches<'a> {
 }
 
 impl<'a> VectorBatches<'a> {
-    /// Starts to read `rows`. The source has vectors of the model's length.
+    /// Starts to read `rows`. The vectors of the source must have the model's length.
     pub fn new(
         model: &'a VectorModel,
         source: VectorSource,
@@ -44,7 +44,7 @@ impl<'a> VectorBatches<'a> {
     ) -> io::Result<Self> {
         let numbers = source.views() * source.width();
         let (sender, blocks) = mpsc::sync_channel(1);
-        // Never joined: a file server may hang for ever.
+        // The thread is never joined, because a file server may hang forever.
         let read = move || send(&source, rows, numbers, &sender);
         thread::Builder::new().name("vectors".to_owned()).spawn(read)?;
         Ok(Self { model, blocks, numbers, threads, stop, is_over: false })
@@ -85,7 +85,7 @@ impl Iterator for VectorBatches<'_> {
     }
 }
 
-/// The name of a row: its id, or else its number, from 0.
+/// Returns the name of a row: its id, or its number from 0.
 pub fn row_name(id: Option<&str>, row: u64) -> String {
     id.map_or_else(|| row.to_string(), |id| escaped(id.as_bytes()))
 }
@@ -100,11 +100,11 @@ fn send(
     let mut left = rows.end.saturating_sub(rows.start);
     let mut blocks = source.unchecked_blocks(rows.start, BLOCK_ROWS);
     while left > 0 {
-        // Fewer rows than there should be: the other end sees that nothing more comes.
+        // Too few rows: the receiver notices that the end is missing.
         let Some(block) = blocks.next() else { return };
         let block = block.map(|block| first_rows(block, left, numbers));
         left -= block.as_ref().map_or(left, |block| (block.vectors.len() / numbers) as u64);
-        // A reader that is gone needs no more.
+        // An error means that the receiver is gone and needs nothing more.
         if sender.send(block.map(Some).map_err(DataError::from)).is_err() {
             return;
         }
@@ -112,7 +112,7 @@ fn send(
     let _ = sender.send(Ok(None));
 }
 
-/// Why each row of `numbers` numbers cannot be predicted, if so, and the logits of the others.
+/// Returns the problem of each row, if any, and the logits of the rows without one.
 fn predict_task(
     model: &VectorModel,
     rows: &[f32],
@@ -121,7 +121,7 @@ fn predict_task(
     let mut problems = Vec::with_capacity(rows.len() / numbers);
     let mut vectors = Vec::with_capacity(rows.len());
     for row in rows.chunks_exact(numbers) {
-        // Of several views, the first is the sample as it is.
+        // Of several views, the first is the unaugmented sample.
         let vector = &row[..model.width()];
         let bad = vector.iter().position(|number| !number.is_finite());
         problems.push(bad.map(|column| format!("number {column} of the vector is {}", vector[column])));
@@ -145,7 +145,7 @@ fn predict_task(
     Ok((problems, logits))
 }
 
-/// The vectors that are not too long; the others get a problem.
+/// Returns the vectors that are not too long; sets the problem of the others.
 fn without_too_long(model: &VectorModel, vectors: &[f32], problems: &mut [Option<String>]) -> Vec<f32> {
     let mut kept = Vec::with_capacity(vectors.len());
     let readable = problems.iter_mut().filter(|problem| problem.is_none());
@@ -159,7 +159,7 @@ fn without_too_long(model: &VectorModel, vectors: &[f32], problems: &mut [Option
     kept
 }
 
-/// A block without the rows after the first `rows`.
+/// Cuts a block after its first `rows` rows.
 fn first_rows(mut block: VectorBlock, rows: u64, numbers: usize) -> VectorBlock {
     let rows = usize::try_from(rows).unwrap_or(usize::MAX);
     block.vectors.truncate(rows.saturating_mul(numbers));
@@ -169,7 +169,7 @@ fn first_rows(mut block: VectorBlock, rows: u64, numbers: usize) -> VectorBlock 
     block
 }
 
-/// The logits of the rows whose logits are finite; the others get a problem.
+/// Returns the logits of the rows whose logits are finite; sets the problem of the others.
 fn without_infinite(logits: &[f32], classes: usize, problems: &mut [Option<String>]) -> Vec<f32> {
     let mut finite = Vec::with_capacity(logits.len());
     let readable = problems.iter_mut().filter(|problem| problem.is_none());

@@ -1,4 +1,4 @@
-//! The share of the images that one of several processes predicts.
+//! The share of the inputs that one of several processes predicts.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use calmix_data::image_list::FileShard;
 
-/// One of `count` shards of the input: whole files of images, or a range of the rows of vectors.
+/// One of `count` shards of the input: whole files of images, or a range of rows of vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InputShard {
     /// From 1 to `count`.
@@ -27,28 +27,28 @@ impl FromStr for InputShard {
 }
 
 impl InputShard {
-    /// The shard of a process among several; `None` if it is alone.
+    /// Returns the shard of a process among several; `None` if there is only one.
     pub fn of_rank(rank: usize, world: usize) -> Option<Self> {
         (world > 1).then_some(Self { index: rank as u64 + 1, count: world as u64 })
     }
 
-    /// Its place among the shards, from 0, and their number.
+    /// Returns its index, from 0, and the number of shards.
     pub fn place(self) -> (usize, usize) {
         ((self.index - 1) as usize, self.count as usize)
     }
 
-    /// The files of this shard.
+    /// Returns the files of this shard.
     pub fn files(self) -> FileShard {
         FileShard { index: self.index - 1, count: self.count }
     }
 
-    /// The rows of this shard, if `total` rows are shared out in ranges of equal length.
+    /// Returns the rows of this shard if `total` rows are divided into ranges of equal length.
     pub fn rows(self, total: u64) -> Range<u64> {
         let begin = |index: u64| (u128::from(total) * u128::from(index) / u128::from(self.count)) as u64;
         begin(self.index - 1)..begin(self.index)
     }
 
-    /// The file of this shard's rows: `out-2-of-4.csv` for `out.csv`.
+    /// Returns the output file of this shard: `out-2-of-4.csv` for `out.csv`.
     pub fn file(self, path: &Path) -> PathBuf {
         let mut name = path.file_stem().unwrap_or_default().to_owned();
         name.push(format!("-{}-of-{}", self.index, self.count));
@@ -59,7 +59,7 @@ impl InputShard {
         path.with_file_name(name)
     }
 
-    /// The shard as the user writes it, such as `2/4`.
+    /// Returns the shard as the user writes it, such as `2/4`.
     pub fn word(self) -> String {
         format!("{}/{}", self.index, self.count)
     }

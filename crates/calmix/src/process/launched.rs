@@ -1,5 +1,4 @@
-//! The processes of a command: those that a launcher started, or that `--processes` requests; the shard, the threads and the
-//! cores of this one.
+//! The processes of a command, which a launcher started or `--processes` requests, and the shard, threads and cores of this one.
 
 use std::env;
 use std::num::NonZeroUsize;
@@ -13,18 +12,18 @@ use crate::output::format::counted;
 use crate::process::input_shard::InputShard;
 use crate::terminal::warn;
 
-/// The rank of this process and its peers, if a launcher started it.
+/// Reads the rank of this process and its peers, if a launcher started it.
 pub fn launch_variables() -> Result<Option<LaunchInfo>, CliError> {
     LaunchInfo::from_environment(|name| env::var(name).ok())
         .map_err(|error| CliError::invalid(error.to_string()))
 }
 
-/// The shard of this process, if a launcher started several.
+/// Returns the shard of this process, if a launcher started several.
 pub fn shard_of_launch(launch: &LaunchInfo) -> Option<InputShard> {
     InputShard::of_rank(launch.rank, launch.world)
 }
 
-/// Returns the threads of this process: as many as requested, or its part of the cores, which the processes of a machine share.
+/// Returns the number of threads of this process: the requested one, or its share of the cores of the machine.
 pub fn threads_of_process(requested: Option<u16>, launch: Option<&LaunchInfo>) -> NonZeroUsize {
     let cores = available_parallelism().unwrap_or(NonZeroUsize::MIN).get();
     let share = cores / launch.map_or(1, |launch| launch.local_world.max(1));
@@ -34,9 +33,9 @@ pub fn threads_of_process(requested: Option<u16>, launch: Option<&LaunchInfo>) -
 /// The processes that train a run.
 #[derive(Debug)]
 pub struct Processes {
-    /// The place of this process among those that a launcher started.
+    /// The rank of this process among those that a launcher started.
     pub launch: Option<LaunchInfo>,
-    /// What `--processes` says.
+    /// The value of `--processes`.
     requested: Option<usize>,
 }
 
@@ -44,32 +43,32 @@ impl Processes {
     /// This process alone.
     pub const ALONE: Self = Self { launch: None, requested: None };
 
-    /// The processes that the arguments and the variables of launchers name.
+    /// Returns the processes that the arguments and the variables of launchers define.
     pub fn of(args: &ProcessArgs) -> Result<Self, CliError> {
         Ok(Self { launch: launch_variables()?, requested: args.processes.map(usize::from) })
     }
 
-    /// The processes of this machine that this one has to start, if more than one.
+    /// Returns how many processes this one has to start on this machine, if more than one.
     pub fn to_start(&self) -> Option<usize> {
         self.requested.filter(|&requested| requested > 1)
     }
 
-    /// All processes of the run.
+    /// Returns the number of processes of the run.
     pub fn number(&self) -> usize {
         self.launch.as_ref().map(|launch| launch.world).or(self.to_start()).unwrap_or(1)
     }
 
-    /// Those on this machine.
+    /// Returns the number of processes of the run on this machine.
     pub fn local(&self) -> usize {
         self.launch.as_ref().map(|launch| launch.local_world).or(self.to_start()).unwrap_or(1)
     }
 
-    /// Whether this process prepares the run and prints.
+    /// Returns whether this process prepares the run and prints.
     pub fn leads(&self) -> bool {
         self.launch.as_ref().is_none_or(|launch| launch.rank == 0)
     }
 
-    /// Refuses to start processes in one that a launcher started.
+    /// Refuses `--processes` in a process that a launcher started.
     ///
     /// # Errors
     /// If `--processes` is given there, even if it is 1.
@@ -83,13 +82,12 @@ impl Processes {
     }
 }
 
-/// Returns the number of cores that this process may use.
 pub fn available() -> u64 {
     available_parallelism().map_or(1, NonZeroUsize::get) as u64
 }
 
-/// Warns if `processes` of `threads` each are more than the cores of this machine: libtorch's threads spin while they wait
-/// for each other.
+/// Warns if `processes` with `threads` each need more cores than this machine has: libtorch's threads spin while they wait for
+/// each other.
 pub fn warn_if_oversubscribed(threads: u32, processes: usize) {
     let message = more_than_cores(u64::from(threads), processes.max(1) as u64, available());
     if let Some(message) = message {

@@ -1,12 +1,12 @@
-//! What happens before anything else: a refusal of processors that are too old, and ONNX Runtime's telemetry off.
+//! The first actions of the program: it refuses processors that are too old, and turns off ONNX Runtime's telemetry.
 //!
-//! `.cargo/config.toml` has the compiler use the instructions of x86-64-v3. On a processor without them the program would end
-//! with SIGILL and without a message. `is_x86_feature_detected!` is of no use here: for features that the whole program is
-//! compiled with it is the constant `true`.
+//! `.cargo/config.toml` compiles for x86-64-v3. On a processor without its instructions, the program would end with SIGILL and
+//! without a message. `is_x86_feature_detected!` does not help: for features that the program is compiled with, it is the
+//! constant `true`.
 //!
-//! From some version on ONNX Runtime makes a database and an identifier of the device as soon as it is loaded, whatever is
-//! requested of it later; only a variable that is set before prevents that. A process cannot set a variable for itself without
-//! `unsafe`, since other threads may be reading: it starts itself again.
+//! Newer versions of ONNX Runtime create a database and an identifier of the device as soon as they are loaded; only an
+//! environment variable that is set before prevents that. A process cannot set a variable for itself without `unsafe`, since
+//! other threads may be reading the environment, so it restarts itself.
 
 use std::os::unix::process::CommandExt;
 use std::{env, process};
@@ -14,10 +14,10 @@ use std::{env, process};
 use crate::args::Command;
 use crate::error::exit::Exit;
 
-/// Prints an error if the processor is too old and returns the exit; `None` if the processor is new enough.
+/// Prints an error and returns the exit if the processor is too old; `None` if it is new enough.
 ///
-/// Runs first and does as little as possible: any code before it, or in it, may use the very instructions that it checks.
-/// Only the initialisers of libtorch's libraries run earlier; they are compiled for any x86-64 processor.
+/// Runs first and does as little as possible: any code before it, or in it, may use the instructions that it checks. Only the
+/// initialisers of libtorch's libraries run earlier; they are compiled for any x86-64 processor.
 #[cfg(all(target_arch = "x86_64", target_feature = "avx2"))]
 #[inline(never)]
 pub fn refuse_old_processor() -> Option<Exit> {
@@ -29,12 +29,12 @@ pub fn refuse_old_processor() -> Option<Exit> {
     /// BMI1, AVX2 and BMI2 in EBX of leaf 7.
     const EXTENDED: u32 = 1 << 3 | 1 << 5 | 1 << 8;
 
-    // A processor that has no leaf 7 answers with another leaf.
+    // A processor without leaf 7 returns another leaf.
     let has_extended = || __cpuid(0).eax >= 7 && __cpuid_count(7, 0).ebx & EXTENDED == EXTENDED;
     if __cpuid(1).ecx & BASIC == BASIC && has_extended() {
         return None;
     }
-    // Straight to standard error: nothing is left to do about an error there.
+    // Write directly to standard error, and ignore errors: there is nothing left to do about them.
     let _ = std::io::stderr().write_all(
         b"error: this calmix is compiled for processors with AVX2, FMA and BMI2 (x86-64-v3), which this one lacks\n\
           try: RUSTFLAGS= cargo install --locked --path crates/calmix, which builds calmix for older processors\n",
@@ -42,7 +42,7 @@ pub fn refuse_old_processor() -> Option<Exit> {
     Some(Exit::Invalid)
 }
 
-/// Compiled for any processor of its architecture, the program runs on this one.
+/// Accepts any processor, because the program is compiled for all of its architecture.
 #[cfg(not(all(target_arch = "x86_64", target_feature = "avx2")))]
 pub fn refuse_old_processor() -> Option<Exit> {
     None
@@ -51,8 +51,8 @@ pub fn refuse_old_processor() -> Option<Exit> {
 /// The variable that ONNX Runtime reads when it is loaded.
 const TELEMETRY_VARIABLE: &str = "ORT_DISABLE_TELEMETRY";
 
-/// Replaces this process by itself with telemetry off, if the command may run a network and the variable is not set. Must come
-/// before any signal handler, lock, thread or output. If it fails, the command goes on: events are off in any case.
+/// Restarts this process with telemetry off, if the command may run a network and the variable is not set. Must come before any
+/// signal handler, lock, thread or output. If it fails, the command continues: events are off in any case.
 pub fn restart_without_telemetry(command: &Command) {
     if env::var_os(TELEMETRY_VARIABLE).is_some() || !may_run_network(command) {
         return;

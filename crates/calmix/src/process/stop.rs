@@ -1,15 +1,15 @@
-//! The signals by which users and schedulers end a program. At the first one a run saves its state and stops.
+//! The signals with which users and schedulers stop a program. On the first one, a run saves its state and stops.
 //!
-//! | signal | who sends it | repeated |
+//! | signal | sender | repeated |
 //! |---|---|---|
 //! | SIGINT | Ctrl-C | the process exits at once and saves nothing |
 //! | SIGTERM | `kill`, `timeout`, Slurm, Kubernetes; often twice | ignored |
 //! | SIGHUP | a terminal that closes; left alone where `nohup` ignores it | ignored |
 //! | SIGUSR1 | Slurm's `--signal=USR1@120`, before the time limit | ignored |
 //!
-//! Preparing a dataset has no state to save, and stops at the first; nor has a rank that waits for the others to join. A head
-//! has none either: its run stops by itself, or is ended a second later.
-//! `predict` has its rows in its output: it stops at the first, and at any signal a second later it ends at once.
+//! Preparing a dataset has no state to save and stops on the first signal, as does a rank that waits for the others to join. A
+//! head has no state either: its run stops by itself, or is ended a second later. `predict` has its rows in its output: it stops
+//! on the first signal, and exits at once on any signal a second later.
 
 use std::io;
 use std::path::Path;
@@ -26,29 +26,29 @@ use signal_hook::iterator::Signals;
 use crate::error::exit::Exit;
 use crate::terminal;
 
-/// How often a thread checks for a signal.
+/// The time between two checks for a signal.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long work that has nothing to save may take to end by itself after the first signal, and to remove what it wrote.
+/// The time after the first signal in which work with nothing to save may end by itself and remove its files.
 const GRACE_PERIOD: Duration = Duration::from_secs(1);
 
-/// A signal that follows another within this time is the same request: `timeout` sends SIGTERM to the process and to its group.
+/// The time within which a further signal is the same request: `timeout` sends SIGTERM to the process and to its group.
 const REPEAT_WINDOW: Duration = Duration::from_secs(1);
 
-/// Waits for what another thread sends; `None` if the command has to stop before. `what` names it.
+/// Receives a value from another thread; `None` if the command has to stop first. `what` names the thread's work.
 pub(crate) fn receive<T>(receiver: &Receiver<T>, stop: &AtomicBool, what: &str) -> Result<Option<T>> {
     while !stop.load(Ordering::Relaxed) {
         match receiver.recv_timeout(POLL_INTERVAL) {
             Ok(sent) => return Ok(Some(sent)),
             Err(RecvTimeoutError::Timeout) => {}
-            // A panic, which was printed: what is incomplete must not look complete.
+            // The other thread panicked, which was printed. Fail, so that an incomplete result does not look complete.
             Err(RecvTimeoutError::Disconnected) => bail!("{what} ended unexpectedly"),
         }
     }
     Ok(None)
 }
 
-/// Which signals have arrived.
+/// The signals that have arrived.
 #[derive(Debug)]
 pub struct Stop {
     received: Arc<Received>,
@@ -59,17 +59,17 @@ pub struct Stop {
 #[derive(Debug, Default)]
 struct Received {
     any: AtomicBool,
-    /// Any but Ctrl-C.
+    /// Any signal but Ctrl-C.
     term: AtomicBool,
     second_interrupt: AtomicBool,
-    /// Whether a second Ctrl-C is left to the supervisor, which has processes to end.
+    /// Whether a second Ctrl-C is handled by the supervisor, which has to end its processes.
     supervised: AtomicBool,
     /// Whether a second signal of any kind ends the process.
     ends_at_second: AtomicBool,
 }
 
 impl Stop {
-    /// Starts to listen.
+    /// Starts to listen for signals.
     pub fn listen() -> io::Result<Self> {
         let mut caught = vec![SIGINT, SIGTERM, SIGUSR1];
         if !is_ignored(SIGHUP) {
@@ -78,7 +78,7 @@ impl Stop {
         let mut signals = Signals::new(caught)?;
         let received = Arc::new(Received::default());
         let sets = Arc::clone(&received);
-        // It prints nothing: a terminal that does not take a line must not keep it from the next signal.
+        // This thread prints nothing, so that a blocked terminal cannot keep it from the next signal.
         thread::Builder::new().name("signals".to_owned()).spawn(move || {
             let mut interrupts = 0_u32;
             let mut first: Option<Instant> = None;
@@ -96,7 +96,7 @@ impl Stop {
                 if signal == SIGINT && interrupts > 1 {
                     sets.second_interrupt.store(true, Ordering::Relaxed);
                     if !sets.supervised.load(Ordering::Relaxed) {
-                        // Without destructors: libtorch's threads are still at work.
+                        // Skip destructors, because libtorch's threads are still working.
                         signal_hook::low_level::exit(Exit::Unsaved.code().into());
                     }
                 }
@@ -105,13 +105,13 @@ impl Stop {
         Ok(Self { received, over: Arc::new(AtomicBool::new(false)), watcher: None })
     }
 
-    /// As [`announced`](Self::announced), if this process may print.
+    /// Calls [`announced`](Self::announced) if this process may print.
     #[must_use]
     pub fn announced_if(self, prints: bool) -> Self {
         if prints { self.announced() } else { self }
     }
 
-    /// From now on a message confirms the first signal, because a run stops only after its current step.
+    /// Confirms the first signal with a message from now on, because a run stops only after its current step.
     #[must_use]
     pub fn announced(mut self) -> Self {
         let received = Arc::clone(&self.received);
@@ -132,13 +132,13 @@ impl Stop {
         self
     }
 
-    /// Runs `wait`, in which there is nothing to save, and ends the process at the first signal.
+    /// Runs `wait`, which has nothing to save, and ends the process on the first signal.
     pub fn ending_at_signal<T>(&self, wait: impl FnOnce() -> T) -> T {
         self.ending_within(Duration::ZERO, || {}, wait)
     }
 
-    /// Runs `work`, which looks at [`flag`](Self::flag) itself and has nothing to save. If it has not ended [`GRACE_PERIOD`]
-    /// after the first signal, because a call of it cannot be interrupted, `before_exit` is called and the process ends.
+    /// Runs `work`, which checks [`flag`](Self::flag) itself and has nothing to save. If it is still running [`GRACE_PERIOD`]
+    /// after the first signal, in a call that cannot be interrupted, calls `before_exit` and ends the process.
     pub fn ending_soon<T>(&self, before_exit: impl FnOnce() + Send, work: impl FnOnce() -> T) -> T {
         self.ending_within(GRACE_PERIOD, before_exit, work)
     }
@@ -160,7 +160,7 @@ impl Stop {
                     if received.is_some_and(|received| received.elapsed() >= grace) {
                         before_exit();
                         let exit = if self.is_by_term() { Exit::Requeue } else { Exit::Interrupted };
-                        // Without destructors: what does not end, such as libtorch's rendezvous, ends with the process.
+                        // Skip destructors: some calls, such as libtorch's rendezvous, never return.
                         signal_hook::low_level::exit(exit.code().into());
                     }
                     thread::park_timeout(POLL_INTERVAL);
@@ -173,35 +173,34 @@ impl Stop {
         })
     }
 
-    /// Whether to stop.
+    /// Returns the flag that is set when the command has to stop.
     pub fn flag(&self) -> &AtomicBool {
         &self.received.any
     }
 
-    /// Whether a signal other than Ctrl-C arrived.
+    /// Returns whether a signal other than Ctrl-C arrived.
     pub fn is_by_term(&self) -> bool {
         self.received.term.load(Ordering::Relaxed)
     }
 
-    /// From now on any second signal ends this process: its output is resumable whenever it ends.
+    /// Ends this process on any second signal from now on: its output can be resumed at any point.
     pub fn end_at_second(&self) {
         self.received.ends_at_second.store(true, Ordering::Relaxed);
     }
 
-    /// From now on a second Ctrl-C does not end this process, which looks for it by
-    /// [`is_insisted_on`](Self::is_insisted_on).
+    /// Leaves a second Ctrl-C to the supervisor from now on, which checks [`is_insisted_on`](Self::is_insisted_on).
     pub fn leave_second_to_supervisor(&self) {
         self.received.supervised.store(true, Ordering::Relaxed);
     }
 
-    /// Whether Ctrl-C arrived twice.
+    /// Returns whether Ctrl-C arrived twice.
     pub fn is_insisted_on(&self) -> bool {
         self.received.second_interrupt.load(Ordering::Relaxed)
     }
 
-    /// Ends the announcements; returns how a stopped run exits.
+    /// Ends the announcements; returns the exit of a stopped run.
     pub fn exit(self) -> Exit {
-        // A process without a signal of its own stopped because another process had one.
+        // Without its own signal, this process stopped because another process received one.
         let is_interrupted = self.received.any.load(Ordering::Relaxed) && !self.is_by_term();
         self.over.store(true, Ordering::Relaxed);
         if let Some(watcher) = self.watcher {
@@ -212,14 +211,14 @@ impl Stop {
     }
 }
 
-/// Removes a folder that a command removes at its end, where a signal ends the process before.
+/// Removes a command's scratch folder before a signal ends the process.
 pub fn remove_scratch(folder: &Path) {
-    // A folder that cannot be removed is left to the system's temporary files.
+    // If the folder cannot be removed, the system's cleaning of temporary files will do it.
     let _ = std::fs::remove_dir_all(folder);
 }
 
-/// Whether this process was started with a signal ignored, as `nohup` does with SIGHUP: then a run continues without its
-/// terminal. Known on Linux alone; elsewhere the run is saved and stops.
+/// Returns whether this process was started with a signal ignored, as `nohup` does with SIGHUP: a run then continues without its
+/// terminal. Detected on Linux only; elsewhere the run saves its state and stops.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

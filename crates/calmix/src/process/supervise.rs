@@ -1,7 +1,7 @@
 //! Starts the local processes of a run (`--processes N`), and ends them together.
 //!
-//! Each is the same program with the environment variables that a launcher sets. This process receives the signals and
-//! forwards them. If this process is killed, the standard input of the others closes, and they stop as on SIGTERM.
+//! Each runs the same program with the environment variables of a launcher. This process receives the signals and forwards them.
+//! If this process is killed, the standard input of the others closes, and they stop as on SIGTERM.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -24,15 +24,15 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// The variable that makes a process stop when its standard input closes.
 const SUPERVISED: &str = "CALMIX_SUPERVISED";
-/// How long the other processes have to notice a failed one on their own before they get SIGTERM.
+/// The time in which the other processes may notice a failed one by themselves before they get SIGTERM.
 const FAILURE_NOTICE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long they have to exit after SIGTERM, before they get SIGKILL.
+/// The time in which processes may exit after SIGTERM before they get SIGKILL.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A process of the run.
 struct Worker {
     child: Child,
-    /// Collects the standard error of every rank but 0, which shows its own.
+    /// Collects the standard error of every rank except 0, which prints its own.
     stderr: Option<JoinHandle<String>>,
     ended: Option<(Instant, ExitStatus)>,
 }
@@ -75,7 +75,7 @@ pub fn supervise(arguments: &[OsString], processes: usize, run: &Path, stop: &St
 impl Worker {
     fn start(program: &Path, arguments: &[OsString], launch: &LaunchInfo) -> io::Result<Self> {
         let mut command = Command::new(program);
-        // In a process group of its own: Ctrl-C reaches only the supervisor, which forwards it once.
+        // A separate process group: Ctrl-C reaches only the supervisor, which forwards it once.
         command
             .args(arguments)
             .envs(launch.variables())
@@ -83,7 +83,7 @@ impl Worker {
             .process_group(0)
             .stdin(Stdio::piped());
         if std::env::var_os("TORCH_CPP_LOG_LEVEL").is_none() {
-            // The error of the worker that lost a connection is clearer than c10d's own log.
+            // Hide c10d's log: the error of the worker that lost a connection is clearer.
             command.env("TORCH_CPP_LOG_LEVEL", "FATAL");
         }
         if launch.rank > 0 {
@@ -93,7 +93,7 @@ impl Worker {
         let stderr = child.stderr.take().map(|mut stderr| {
             thread::spawn(move || {
                 let mut text = Vec::new();
-                // On an error, what was read before it is enough.
+                // If reading fails, keep what was read before.
                 let _ = stderr.read_to_end(&mut text);
                 String::from_utf8_lossy(&text).into_owned()
             })
@@ -154,7 +154,7 @@ fn wait(workers: &mut [Worker], stop: &Stop) {
     }
 }
 
-/// The exit of the run, or an error that names the process that failed first.
+/// Returns the exit of the run, or an error that names the process that failed first.
 fn outcome(workers: Vec<Worker>, run: &Path, processes: usize) -> Result<Exit> {
     let ends: Vec<(usize, Instant, ExitStatus)> = workers
         .iter()
@@ -170,7 +170,7 @@ fn outcome(workers: Vec<Worker>, run: &Path, processes: usize) -> Result<Exit> {
     let common =
         common.into_iter().find(|exit| ends.iter().all(|end| end.2.code() == Some(exit.code().into())));
     if let Some(exit) = common {
-        // A signal stopped all processes, or all found the same error, which rank 0 has shown.
+        // Either a signal stopped all processes, or all found the same error, which rank 0 has printed.
         return Ok(exit);
     }
     let stderr = workers.into_iter().nth(rank).and_then(|worker| worker.stderr?.join().ok());
@@ -187,7 +187,7 @@ fn outcome(workers: Vec<Worker>, run: &Path, processes: usize) -> Result<Exit> {
     Err(CliError::failed(message).hint(hint).into())
 }
 
-/// The arguments of this process without `--processes`.
+/// Returns the arguments of this process without `--processes`.
 pub fn own_arguments() -> Vec<OsString> {
     without(std::env::args_os().skip(1))
 }
@@ -205,12 +205,12 @@ fn without(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     remaining
 }
 
-/// Whether a calmix with `--processes` started this process.
+/// Returns whether a calmix with `--processes` started this process.
 pub fn is_supervised() -> bool {
     std::env::var_os(SUPERVISED).as_deref() == Some(OsStr::new("1"))
 }
 
-/// In a worker: stops the run when the supervisor is gone.
+/// Stops the run of a worker when the supervisor is gone.
 pub fn stop_when_orphaned() {
     if !is_supervised() {
         return;
@@ -218,7 +218,7 @@ pub fn stop_when_orphaned() {
     thread::spawn(|| {
         let mut nothing = Vec::new();
         let _ = io::stdin().read_to_end(&mut nothing);
-        // As if the supervisor had sent it.
+        // The signal that the supervisor would have sent.
         let _ = signal_hook::low_level::raise(signal_hook::consts::SIGTERM);
     });
 }

@@ -1,4 +1,4 @@
-//! `calmix-torch`, the program that links libtorch: which commands are left to it, where it is, and how this process becomes it.
+//! `calmix-torch`, the program that links libtorch: which commands need it, where it is, and how this process is replaced by it.
 
 use std::env;
 use std::os::unix::process::CommandExt;
@@ -22,19 +22,19 @@ use crate::trainer::FastestDevice;
 
 /// The name of the program.
 const NAME: &str = "calmix-torch";
-/// The variable that names another file.
+/// The variable with the path of another program.
 const VARIABLE: &str = "CALMIX_TORCH";
-/// The variable that tells the program the commit of its caller.
+/// The variable with which `calmix` passes on its commit.
 const CALLER: &str = "CALMIX_CALLER_COMMIT";
-/// What libtorch reads when it starts: cuBLAS with the same bits every time, and a failure of NCCL that calmix reports before
-/// NCCL's watchdog ends the process.
+/// Variables that libtorch reads at its start: deterministic cuBLAS, and no abort by NCCL's watchdog before calmix reports a
+/// failure.
 const GPU_ENVIRONMENT: [(&str, &str); 2] =
     [("CUBLAS_WORKSPACE_CONFIG", ":4096:8"), ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0")];
-/// How to install it. No package index has calmix yet, so wheels come from a folder.
+/// The command that installs `calmix-torch`. No package index has calmix yet, so wheels come from a folder.
 const INSTALL: &str = "in a clone of calmix, `cargo xtask setup && cargo install --locked --path \
                        crates/calmix-torch`; or, with DIST the folder of its `cargo xtask wheels`, `pip install \
                        --find-links DIST \"calmix[cpu]\"`";
-/// How to install both programs from one commit.
+/// The commands that install both programs from one commit.
 const INSTALL_BOTH: &str = "in a clone of calmix, `cargo install --locked --path crates/calmix && cargo install \
                             --locked --path crates/calmix-torch`; or, with DIST the folder of its `cargo xtask \
                             wheels`, `pip install --force-reinstall --find-links DIST \"calmix[cpu]\"`";
@@ -57,7 +57,7 @@ pub fn replace_process() -> CliError {
     CliError::invalid(format!("{}: cannot be started: {error}", shown(program.display()))).hint(INSTALL)
 }
 
-/// The fastest device that `calmix-torch` sees; the CPU if it is not there or does not say.
+/// Returns the fastest device that `calmix-torch` finds; the CPU if the program is missing or does not respond.
 pub fn fastest_device() -> Device {
     let ask = |program: &Path| -> Option<Device> {
         let mut command = process::Command::new(program);
@@ -69,7 +69,7 @@ pub fn fastest_device() -> Device {
     find().and_then(|program| ask(&program)).unwrap_or(Device::Cpu)
 }
 
-/// Refuses to run for a `calmix` of another commit: its arguments may mean something else.
+/// Refuses to run for a `calmix` of another commit, whose arguments may have another meaning.
 ///
 /// # Errors
 /// If this process was started by a `calmix` of another commit.
@@ -86,8 +86,8 @@ pub fn check_caller() -> Result<(), CliError> {
     }
 }
 
-/// The file that `$CALMIX_TORCH` names, else the one beside this program, else the first on `PATH`. An entry of `PATH` that is
-/// empty or relative means the working folder or a part of it, which may hold anything.
+/// Finds the program: the file that `$CALMIX_TORCH` names, or beside this program, or the first on `PATH`. Empty and relative
+/// entries of `PATH` are skipped: they mean the working folder, which may contain anything.
 fn find() -> Option<PathBuf> {
     if let Some(named) = env::var_os(VARIABLE).filter(|named| !named.is_empty()) {
         return Some(named.into());
@@ -100,13 +100,13 @@ fn find() -> Option<PathBuf> {
     beside.into_iter().chain(on_path).find(|program| program.is_file())
 }
 
-/// Whether a command trains no network. The arguments decide it, for a sweep its file, and for a run that exists its recipe;
-/// never the data.
+/// Returns whether a command trains no network. That depends on the arguments, on the file of a sweep, and on the recipe of an
+/// existing run; never on the data.
 pub fn runs_without_libtorch(command: &Command, fastest: FastestDevice) -> bool {
     match command {
         Command::Train(args) => args.features_only || names_vectors(args) || trains_head_only(args, fastest),
         Command::Resume(args) => has_head(&args.run),
-        // A run of a network that is not finished may have a checkpoint to evaluate.
+        // An unfinished run of a network may have a checkpoint to evaluate.
         Command::Evaluate(args) => args.on.on.is_some() || has_head(&args.run),
         Command::Sweep(args) => has_only_heads(args),
         Command::Doctor(_) => false,
@@ -126,14 +126,14 @@ pub fn runs_without_libtorch(command: &Command, fastest: FastestDevice) -> bool 
     }
 }
 
-/// Whether a command trains on vectors, or names them where they do not belong: reporting that needs no libtorch.
+/// Returns whether a command trains on vectors, or names them in the wrong place, an error that needs no libtorch to report.
 pub(crate) fn names_vectors(args: &TrainArgs) -> bool {
     let is_vectors = |recipe: &str| recipe == VECTORS_RECIPE || is_vector_file(Path::new(recipe));
     let has_vectors = args.overrides.data.named().is_some_and(is_vector_file);
     args.features.is_some() || has_vectors || args.recipe.as_deref().is_some_and(is_vectors)
 }
 
-/// Whether the recipe trains a head. Invalid arguments count as one: either program can report them.
+/// Returns whether the recipe trains a head. Invalid arguments count as a head: either program can report them.
 fn trains_head_only(args: &TrainArgs, fastest: FastestDevice) -> bool {
     if args.refuse_path_as_recipe().is_err() {
         return true;
@@ -141,7 +141,7 @@ fn trains_head_only(args: &TrainArgs, fastest: FastestDevice) -> bool {
     args.layers().map_or(true, |layers| trains_head(&layers, fastest).unwrap_or(true))
 }
 
-/// Whether a run trains a head.
+/// Returns whether a run trains a head.
 fn has_head(run: &Path) -> bool {
     inspect::recipe(run).is_ok_and(|run| run.recipe.has_head())
 }

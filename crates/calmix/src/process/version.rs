@@ -5,28 +5,28 @@ use std::sync::LazyLock;
 use calmix_run::run::Build;
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The hash of the commit, with `-dirty` after it if files were changed since; `unknown` if it was built without git.
+/// The hash of the commit, with `-dirty` if files were changed; `unknown` if it was built without git.
 pub const COMMIT: &str = env!("CALMIX_COMMIT");
-/// The platform, as compilers name it.
+/// The target triple.
 pub const TARGET: &str = env!("CALMIX_TARGET");
 
-/// The optional features that are compiled in.
+/// Returns the optional features that are compiled in.
 pub fn features() -> impl Iterator<Item = &'static str> {
     env!("CALMIX_FEATURES").split(',').filter(|name| !name.is_empty())
 }
 
-/// The optional features of a program in a line.
+/// Formats the optional features of a program in one line.
 pub fn features_shown(features: impl Iterator<Item = &'static str>) -> String {
     let names: Vec<&str> = features.collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// The commit and the features of a program, as a run records them.
+/// Returns the commit and the features of a program, as a run stores them.
 pub fn build(features: impl Iterator<Item = &'static str>) -> Build {
     Build { commit: COMMIT.to_owned(), features: features.map(str::to_owned).collect() }
 }
 
-/// What `calmix --version` prints; `-V` prints the version alone.
+/// Returns the text of `calmix --version`; `-V` prints only the version.
 pub fn long() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| {
         let features = features_shown(features());

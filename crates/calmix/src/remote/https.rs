@@ -1,7 +1,7 @@
-//! HTTP and HTTPS for `calmix push` and `calmix weights get`: addresses, proxies, authorities and redirects.
+//! HTTP and HTTPS for `calmix push` and `calmix weights get`: addresses, proxies, certificate authorities and redirects.
 //!
-//! Each of the two has a server, credentials and variables of its own. What they share is here: the variables that curl and
-//! Python's requests read too, and what a redirect may do.
+//! The two have servers, credentials and variables of their own. They share the variables that curl and Python's requests also
+//! read, and the rules for redirects.
 
 mod address;
 mod proxy;
@@ -21,22 +21,23 @@ use crate::error::CliError;
 pub(crate) use address::{is_same_server, location, read_address, redirected, warn_if_unencrypted};
 pub(crate) use proxy::proxy_for;
 
-/// Redirects that are followed for one request.
+/// The maximum number of redirects for one request.
 pub(crate) const MAX_REDIRECTS: usize = 5;
 
-/// Begins the settings of all requests. `certificates` is the variable that names a PEM file of authorities.
+/// Creates the configuration of all requests. `certificates` is the variable that names a PEM file of authorities.
 pub(crate) fn agent_config(certificates: &str) -> Result<ConfigBuilder<AgentScope>, CliError> {
     Ok(Agent::config_builder()
         .tls_config(tls_config(certificates)?)
         .user_agent(concat!("calmix/", env!("CARGO_PKG_VERSION")))
         .http_status_as_error(false)
-        // Followed here, because only a part of them may be, and credentials must not go along with all of them.
+        // Redirects are followed by calmix, because only some are allowed, and credentials must not be sent along with all of
+        // them.
         .max_redirects(0)
-        // Servers close idle connections after seconds, some after two; a request must not meet that.
+        // Servers close idle connections, some after two seconds; a request must not use one that is about to close.
         .max_idle_age(Duration::from_secs(1)))
 }
 
-/// Settings of TLS. The environment variable `certificates` may name a PEM file of authorities.
+/// Returns the TLS settings. The environment variable `certificates` may name a PEM file of authorities.
 fn tls_config(certificates: &str) -> Result<TlsConfig, CliError> {
     let roots = match variable(certificates) {
         Some(path) => read_certificates(certificates, &path)?,
@@ -46,7 +47,7 @@ fn tls_config(certificates: &str) -> Result<TlsConfig, CliError> {
     Ok(TlsConfig::builder().unversioned_rustls_crypto_provider(provider).root_certs(roots).build())
 }
 
-/// Explains a failure of TLS, and what to do; `None` if another part of the request failed.
+/// Explains a failure of TLS, with a hint; `None` if the request failed for another reason.
 pub(crate) fn tls_failure(error: &ureq::Error, certificates: &str) -> Option<(String, String)> {
     let error: &rustls::Error = match error {
         ureq::Error::Io(error) => error.get_ref()?.downcast_ref()?,
@@ -85,12 +86,12 @@ fn read_certificates(variable: &str, path: &str) -> Result<RootCerts, CliError> 
     Ok(certificates.into())
 }
 
-/// Reads the environment variable of a name, if it is set and not empty.
+/// Returns an environment variable, if it is set and not empty.
 pub(crate) fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Reads a time from the environment variable of a name, in whole seconds.
+/// Reads a duration in whole seconds from an environment variable.
 pub(crate) fn seconds(name: &str, default: Duration) -> Result<Duration, CliError> {
     match variable(name).map(|seconds| seconds.parse::<u32>()) {
         None => Ok(default),

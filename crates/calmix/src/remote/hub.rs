@@ -1,18 +1,18 @@
-//! Models of the Hugging Face Hub, by its HTTP interface and by the variables and the cache of `huggingface_hub`.
+//! Models of the Hugging Face Hub: its HTTP interface, and the variables and the cache of `huggingface_hub`.
 //!
-//! The Hub lists the files of a repository at a revision, with the commit, sizes and hashes. Files are then requested by
-//! commit, so that all of them belong together; large ones are redirected to a storage on another host, which gets no token.
-//! Every byte is compared with the hash that the Hub listed. What the Hub answers is hostile until checked: names, sizes and
-//! contents alike.
+//! The Hub lists the files of a repository at a revision, with the commit, sizes and hashes. Files are then requested by commit,
+//! so that all of them belong together; large ones are redirected to storage on another host, which gets no token. The hash of
+//! every file is compared with the one that the Hub listed. All names, sizes and contents from the Hub are untrusted until they
+//! are checked.
 //!
 //! | question | module |
 //! |---|---|
 //! | which repository, at which revision? | [`repository`] |
-//! | what does the environment say? | [`variables`] |
+//! | which variables configure it? | [`variables`] |
 //! | which files does it have? | [`listing`], [`cache`] |
 //! | which of them are a model for calmix? | [`chosen_files`] |
 //! | how does a file arrive? | [`client`], [`download`], [`part_folder`], [`content_hash`] |
-//! | what does a failure mean, and is another attempt worth it? | [`failure`] |
+//! | what does a failure mean, and may another attempt succeed? | [`failure`] |
 //! | where did weights come from? | [`origin`] |
 
 mod cache;

@@ -1,10 +1,9 @@
-//! A run on an MLflow tracking server, by its REST interface.
+//! A run on an MLflow tracking server, by its REST API.
 //!
-//! The run is found by a tag, the hash of its recipe and dataset: the same run pushed from another folder is the same run
-//! there. The server says what has arrived, key by key, so that calmix stores nothing between pushes: events
-//! have rising steps, and a point whose step the server already has is not sent again. The time of a point is the start
-//! of the run on the server plus a millisecond per step: a point that two simultaneous pushes send twice is
-//! the same row in the server's table.
+//! The run is found by a tag, the hash of its recipe and dataset, so pushing it from another folder updates the same run. The
+//! server reports the last step of each metric, so calmix stores nothing between pushes: steps increase, and points up to that
+//! step are not sent again. The time of a point is the start of the run on the server plus a millisecond per step: a point that
+//! two simultaneous pushes send twice gives the same row in the server's table.
 
 mod server;
 
@@ -22,11 +21,11 @@ use crate::error::CliError;
 /// The tag that identifies a run.
 const TAG: &str = "calmix_run";
 
-/// MLflow's limits of one request.
+/// MLflow's limits per request.
 const MAX_METRICS: usize = 1_000;
 const MAX_PARAMS: usize = 100;
 
-/// Characters of a server's message that are shown.
+/// The maximum length of a server's message that is shown, in characters.
 const MAX_MESSAGE_CHARS: usize = 1_000;
 
 /// A run on a server.
@@ -36,12 +35,12 @@ pub(crate) struct TrackedRun {
     pub(crate) id: String,
     start: i64,
     is_finished: bool,
-    /// The last step of each metric that has arrived.
+    /// The last step of each metric on the server.
     arrived: BTreeMap<String, i64>,
     params: BTreeMap<String, String>,
 }
 
-/// A number of an event.
+/// A metric at a step.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MetricPoint {
     pub(crate) key: String,
@@ -69,7 +68,7 @@ impl TrackedRun {
         let body = json!({ "experiment_id": experiment, "run_name": name, "start_time": now, "tags": tags });
         let created = send_ok(&server, "runs/create", Request::Post(&body))?;
         let new_run = id_of(&created["run"]["info"]["run_id"], "runs/create")?;
-        // Another push may have created one at the same moment: both keep the first one.
+        // Another push may have created one at the same time: both use the first.
         let first_run =
             search(&server, &experiment, identity)?.into_iter().next().unwrap_or_else(|| new_run.clone());
         if first_run != new_run {
@@ -78,14 +77,14 @@ impl TrackedRun {
         Self::open(server, first_run)
     }
 
-    /// Asks the server what has arrived.
+    /// Reads from the server what has arrived.
     fn open(server: Server, id: String) -> Result<Self> {
         let found = send_ok(&server, "runs/get", Request::Get("run_id", &id))?;
         let info = &found["run"]["info"];
         let data = &found["run"]["data"];
         let list = |name: &str| data[name].as_array().cloned().unwrap_or_default();
         let arrived = list("metrics").into_iter().filter_map(|seen| {
-            // The default of a field is left out.
+            // The JSON omits fields with their default value.
             Some((seen["key"].as_str()?.to_owned(), integer(&seen["step"]).unwrap_or(0)))
         });
         let params = list("params").into_iter().filter_map(|seen| {
@@ -96,11 +95,11 @@ impl TrackedRun {
         Ok(Self { server, id, start, is_finished, arrived: arrived.collect(), params: params.collect() })
     }
 
-    /// Sends the recipe's keys that the server does not have. A key never changes its value there.
+    /// Sends the recipe's keys that the server does not have. MLflow does not allow changing a key's value.
     pub(crate) fn send_params(&mut self, params: &BTreeMap<String, String>) -> Result<()> {
         let new: Vec<_> = params.iter().filter(|(key, _)| !self.params.contains_key(*key)).collect();
         for part in new.chunks(MAX_PARAMS) {
-            // An empty value is refused by some stores.
+            // Some stores refuse an empty value.
             let value = |value: &str| if value.is_empty() { "\"\"".to_owned() } else { value.to_owned() };
             let listed: Vec<_> =
                 part.iter().map(|(key, of)| json!({ "key": key, "value": value(of) })).collect();
@@ -114,7 +113,7 @@ impl TrackedRun {
         Ok(())
     }
 
-    /// Sends the points that the server does not have, in order; returns how many.
+    /// Sends the points that the server does not have, in order; returns their number.
     pub(crate) fn send_metrics(&mut self, points: &[MetricPoint]) -> Result<usize> {
         let is_new = |point: &&MetricPoint| {
             let arrived = self.arrived.get(&point.key);
@@ -134,7 +133,7 @@ impl TrackedRun {
     }
 
     fn metric(&self, point: &MetricPoint) -> Value {
-        // As in protocol buffers' JSON, which MLflow reads.
+        // MLflow reads the JSON of protocol buffers, in which NaN is a string.
         let value = if point.value.is_finite() { json!(point.value) } else { json!("NaN") };
         let time = self.start.saturating_add_unsigned(point.step);
         json!({ "key": point.key, "value": value, "timestamp": time, "step": point.step })
@@ -151,7 +150,7 @@ impl TrackedRun {
     }
 }
 
-/// Returns the id of an experiment, which is created if there is none.
+/// Returns the id of an experiment, which is created if necessary.
 fn experiment_id(server: &Server, name: &str) -> Result<String> {
     let call = "experiments/get-by-name";
     let by_name = Request::Get("experiment_name", name);
@@ -166,12 +165,12 @@ fn experiment_id(server: &Server, name: &str) -> Result<String> {
     if created.status == 200 {
         return id_of(&created.body["experiment_id"], "experiments/create");
     }
-    // Another push has created it at the same moment.
+    // Another push may have created it at the same time.
     let found = send_ok(server, call, by_name)?;
     id_of(&found["experiment"]["experiment_id"], call)
 }
 
-/// The ids of the runs of an identity, in their order.
+/// Returns the ids of the runs with an identity, in order.
 fn search(server: &Server, experiment: &str, identity: &str) -> Result<Vec<String>> {
     let filter = format!("tags.{TAG} = '{identity}'");
     let body = json!({ "experiment_ids": [experiment], "filter": filter, "max_results": 100 });
@@ -188,7 +187,7 @@ fn send(server: &Server, call: &str, request: Request<'_>) -> Result<Answer, Cli
     server.send(&format!("/api/2.0/mlflow/{call}"), request)
 }
 
-/// Returns the answer to a call that has to succeed.
+/// Sends a request, and fails unless the response is a success.
 fn send_ok(server: &Server, call: &str, request: Request<'_>) -> Result<Value> {
     let answer = send(server, call, request)?;
     if answer.status == 200 { Ok(answer.body) } else { Err(refusal(server, call, &answer).into()) }
@@ -205,7 +204,7 @@ fn refusal(server: &Server, call: &str, answer: &Answer) -> CliError {
         .hint(hint)
 }
 
-/// Reads an id, which goes into later requests, and refuses characters that ids do not have.
+/// Reads an id. It becomes part of later requests, so characters that ids do not have are refused.
 fn id_of(value: &Value, call: &str) -> Result<String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let is_id = |id: &&str| (1..=256).contains(&id.len()) && id.bytes().all(is_plain);
@@ -214,7 +213,7 @@ fn id_of(value: &Value, call: &str) -> Result<String> {
     Ok(id.ok_or_else(missing)?.to_owned())
 }
 
-/// Protocol buffers write 64 bits as text.
+/// Reads an integer; protocol buffers encode 64-bit integers as strings.
 fn integer(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }

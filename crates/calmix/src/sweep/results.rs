@@ -1,4 +1,4 @@
-//! The results of a sweep, which depend neither on the order of the runs, nor on the workers, nor on the time.
+//! The results of a sweep. They do not depend on the order of the runs, on the workers or on the time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -23,10 +23,10 @@ struct CellResult<'a> {
     /// The keys that the sweep sets.
     settings: BTreeMap<&'a str, Value>,
     state: &'static str,
-    /// Metrics of a finished run: of the network, of the recipe's own head, or of the head that was kept.
+    /// The metrics of a finished run: of the network, of the configured head, or of the selected head.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<CellMetrics>,
-    /// Metrics of the head that was trained on the labels alone, if any.
+    /// The metrics of the head that was trained on the labels alone, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     labels_alone: Option<CellMetrics>,
 }
@@ -74,7 +74,7 @@ fn result<'a>(folder: &SweepFolder, planned: &'a SweepRun<'_>) -> Result<CellRes
             match metrics.measured.head {
                 Some(HeadName::Recipe) | None => filled.result = Some(metrics),
                 Some(HeadName::LabelsAlone) => filled.labels_alone = Some(metrics),
-                // With one vector per sample there is no head of the recipe's own: the result is the head that was kept.
+                // With one vector per sample, no head is configured: the result is the selected head.
                 Some(HeadName::LogisticRegression) => {
                     filled.result = if is_kept { Some(metrics.clone()) } else { filled.result };
                     filled.labels_alone = Some(metrics);
@@ -89,8 +89,8 @@ fn result<'a>(folder: &SweepFolder, planned: &'a SweepRun<'_>) -> Result<CellRes
     Ok(filled)
 }
 
-/// One line per run, or per head of a run with two: name, recipe, state, then every key that any run sets, then the columns
-/// of [`DESCRIPTION_COLUMNS`], then the metrics before and after calibration.
+/// Formats one line per run, or per head of a run with two: name, recipe, state, every key that any run sets,
+/// [`DESCRIPTION_COLUMNS`], and the metrics before and after calibration.
 fn csv(results: &[CellResult<'_>]) -> Result<String> {
     let keys: BTreeSet<&str> = results.iter().flat_map(|result| result.settings.keys().copied()).collect();
     let mut rows = Vec::new();
@@ -122,15 +122,15 @@ fn csv(results: &[CellResult<'_>]) -> Result<String> {
     Ok(table)
 }
 
-/// The columns that describe the metrics of a line: their head (`recipe`, `labels-alone`, …, or empty for a network), whether
-/// it is the model of the run, and what they were measured on.
+/// The columns that describe the metrics of a line: their head (`recipe`, `labels-alone`, …, or empty for a network), whether it
+/// is the model of the run, and the samples they were measured on.
 const DESCRIPTION_COLUMNS: [&str; 5] = ["head", "is_kept", "selection", "on", "samples"];
 
 fn metrics<'a>(row: &'a Value, place: &str) -> Option<&'a serde_json::Map<String, Value>> {
     row.get(place)?.as_object()
 }
 
-/// Makes a cell of a value; null and what is missing are empty.
+/// Converts a value to a cell, which is empty for null and missing values.
 fn cell(value: Option<&Value>) -> CsvCell<'_> {
     match value {
         Some(Value::String(text)) => CsvCell::text(text),

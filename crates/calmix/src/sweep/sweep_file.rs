@@ -11,21 +11,21 @@ use crate::args::options::recipe::RecipeArgs;
 use crate::args::sweep::SweepArgs;
 use crate::error::CliError;
 
-/// Bytes of the longest sweep file.
+/// The maximum size of a sweep file in bytes.
 const MAX_SWEEP_BYTES: u64 = 1 << 20;
 
-/// Whether all runs of a sweep train heads, by what its file says, or it says nothing: either program reports that.
+/// Returns whether all runs of a sweep train heads. An invalid file counts as such: either program can report the error.
 pub(crate) fn has_only_heads(args: &SweepArgs) -> bool {
     read(args).map_or(true, |sweep| sweep.cells.iter().all(|cell| trains_head(cell, &args.overrides)))
 }
 
-/// Whether a run of a sweep trains a head.
+/// Returns whether a run of a sweep trains a head.
 fn trains_head(cell: &SweepCell, overrides: &RecipeArgs) -> bool {
     let layers = || overrides.apply(cell.layers());
     is_on_vectors(cell) || layers().is_ok_and(|layers| layers.word("network.train") == Some("head"))
 }
 
-/// Whether a run of a sweep is on vectors.
+/// Returns whether a run of a sweep is on vectors.
 pub(crate) fn is_on_vectors(cell: &SweepCell) -> bool {
     match cell.settings.get("dataset.source") {
         Some(source) => source.as_str() == Some("vectors"),
@@ -33,7 +33,7 @@ pub(crate) fn is_on_vectors(cell: &SweepCell) -> bool {
     }
 }
 
-/// Reads the sweep of a file, otherwise the built-in sweep of that name.
+/// Reads a sweep file, or the built-in sweep of this name.
 pub(crate) fn read(args: &SweepArgs) -> Result<Sweep> {
     let name = args.sweep.to_str().unwrap_or_default();
     let builtin = builtin_sweeps().iter().find(|sweep| sweep.name == name && !args.sweep.exists());

@@ -1,4 +1,4 @@
-//! A run of a sweep: its recipe with everything that the user overrides, and how a worker trains it.
+//! A run of a sweep: its recipe with the user's overrides, and its training by a worker.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -27,16 +27,16 @@ use crate::terminal::progress::ProgressSink;
 use crate::terminal::warn;
 use crate::trainer::{ResumedRecipe, Trainer, Trainers, Training};
 
-/// Keys that the file of the vectors decides.
+/// The keys that the vector file decides.
 const KEYS_FROM_FILE: [&str; 4] =
     ["dataset.test", "labels.unlabelled_from", "network.weak_views", "network.strong_views"];
 
-/// Keys that the folder of the dataset decides, in the recipes for folders of images.
+/// The keys that the dataset folder decides, in recipes for folders of images.
 const KEYS_FROM_FOLDER: [&str; 3] = ["dataset.source", "dataset.test", "labels.unlabelled_from"];
 
 /// A run of a sweep.
 pub(crate) struct SweepRun<'a> {
-    /// The run as the sweep has it.
+    /// The cell of the sweep.
     pub(crate) cell: SweepCell,
     recipe: CellRecipe,
     /// The folder of the dataset, if `--datasets` names it.
@@ -51,7 +51,7 @@ enum CellRecipe {
 }
 
 impl<'a> SweepRun<'a> {
-    /// Resolves the recipe of a run; its dataset is in `datasets` under the name of its source, if that is given.
+    /// Resolves the recipe of a run. `datasets`, if given, contains its dataset under the name of its source.
     pub(crate) fn new(
         cell: SweepCell,
         overrides: &RecipeArgs,
@@ -80,22 +80,22 @@ impl<'a> SweepRun<'a> {
         Ok(Self { cell, recipe, dataset, trainer })
     }
 
-    /// Its recipe, before its dataset is read.
+    /// Returns its recipe, before its dataset is read.
     pub(crate) fn resolved(&self) -> &Resolved {
         self.recipe.resolved()
     }
 
-    /// Its recipe, before its dataset is read.
+    /// Returns its recipe, before its dataset is read.
     pub(crate) fn recipe(&self) -> &Recipe {
         &self.resolved().recipe
     }
 
-    /// The dataset; empty if none is given.
+    /// Returns the path of the dataset; empty if none is given.
     pub(crate) fn data(&self) -> &Path {
         Path::new(&self.recipe().dataset.path)
     }
 
-    /// Checks what would fail in every attempt: the dataset and the device.
+    /// Checks the dataset and the device, whose errors would recur in every attempt.
     pub(crate) fn ready(&self) -> Result<()> {
         let name = shown(&self.cell.name);
         let has_data = !self.data().as_os_str().is_empty();
@@ -114,14 +114,14 @@ impl<'a> SweepRun<'a> {
         self.trainer.check_device(self.recipe())
     }
 
-    /// Refuses a run that was begun with another recipe: the sweep file has changed since.
+    /// Refuses a run that began with another recipe, because the sweep file has changed since.
     pub(crate) fn check_unchanged(&self, run: &Path) -> Result<()> {
         if !read::has_begun(run) {
             return Ok(());
         }
         match &self.recipe {
             CellRecipe::Vectors(recipe) => {
-                // As the run decided them when it read the file; what the user sets takes precedence.
+                // Use the keys that the run decided when it read the file; the user's settings take precedence.
                 let begun = inspect::recipe(run)?;
                 let decided =
                     KEYS_FROM_FILE.into_iter().filter_map(|key| Some((key, begun.value(key)?.clone())));
@@ -135,11 +135,11 @@ impl<'a> SweepRun<'a> {
         }
     }
 
-    /// Trains the run in this process: from its beginning, or from where it stopped.
+    /// Trains the run in this process, from its beginning or from where it stopped.
     pub(crate) fn train(&self, run: &Path, overrides: &RecipeArgs, stop: &Stop) -> Result<Outcome> {
         self.trainer.check(self.recipe())?;
         let request = RunRequest::new(stop.flag()).built_from(self.trainer.build()).warning(warn);
-        // This worker has claimed the cell.
+        // Taking over is safe, because this worker has claimed the cell.
         let request = request.taking_over(true).sink(ProgressSink::new(self.recipe(), overrides.quiet));
         let training = Training { request, stop, launch: None, recipe_hash: None };
         if read::has_begun(run) {
@@ -165,7 +165,7 @@ impl<'a> SweepRun<'a> {
         self.trainer.start(training, prepared)
     }
 
-    /// The recipe with which a run that has begun goes on.
+    /// Returns the recipe with which a run that has begun continues.
     fn resumed(&self, run: &Path, overrides: &RecipeArgs) -> Result<Resolved> {
         let layers = inspect::recipe_layers(run)?;
         let layers = match &self.recipe {
@@ -196,7 +196,7 @@ impl CellRecipe {
     }
 }
 
-/// Adds everything that the user overrides on top of layers; `dataset` is where `--datasets` has the dataset.
+/// Adds all overrides of the user on top of layers; `dataset` is the path of the dataset in `--datasets`.
 fn with_overrides(
     layers: Layers,
     dataset: Option<&Path>,
@@ -215,7 +215,7 @@ fn with_overrides(
     apply(layers)
 }
 
-/// Refuses a run that was begun with another recipe than the planned one, except for some keys.
+/// Refuses a run that began with another recipe than the planned one, except for some keys.
 fn check_unchanged(run: &Path, planned: &Resolved, may_differ: impl Fn(&str) -> bool) -> Result<()> {
     let changes = inspect::changes_of_run(run, planned)?;
     let Some(change) = changes.iter().find(|change| !may_differ(&change.path)) else { return Ok(()) };
@@ -223,8 +223,8 @@ fn check_unchanged(run: &Path, planned: &Resolved, may_differ: impl Fn(&str) -> 
     Err(CliError::invalid(message).hint("use another --sweep-dir, or delete the run").into())
 }
 
-/// Refuses a cache of features that the sweep file puts outside the working folder: the file may come from an untrusted
-/// source, and only the user decides where calmix writes.
+/// Refuses a feature cache that the sweep file puts outside the working folder. The file may be untrusted, and only the user
+/// decides where calmix writes.
 fn refuse_outside(resolved: &Resolved) -> Result<()> {
     let cache = Path::new(&resolved.recipe.network.cache);
     let origin = resolved.origin("network.cache");

@@ -1,4 +1,4 @@
-//! A worker of a sweep: claims one run after another and trains it.
+//! A worker of a sweep, which claims and trains one run after another.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -22,13 +22,12 @@ use crate::process::stop::{POLL_INTERVAL, Stop};
 use crate::terminal::{clear_line, print, status, warn};
 use anyhow::{Error, Result};
 
-/// The attempts that may end with their process before a run counts as failed.
+/// The number of attempts that may end with a killed process before a run counts as failed.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// How often a waiting worker checks whether a run has become free.
+/// The time between two checks of a waiting worker whether a run has become free.
 const CLAIM_POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A worker.
 pub(crate) struct SweepWorker<'a> {
     pub(crate) folder: SweepFolder,
     pub(crate) cells: Vec<SweepRun<'a>>,
@@ -44,27 +43,27 @@ pub(crate) struct SweepWorker<'a> {
 struct CellCounts {
     finished: usize,
     failed: Vec<(String, String)>,
-    /// Steps of all cells that are neither finished nor failed.
+    /// The total steps of the cells that are neither finished nor failed.
     steps_left: u64,
     left: usize,
 }
 
-/// The steps of a run. A run that is trained at once counts as one.
+/// Returns the steps of a run. A run that is not trained in steps counts as one.
 fn step_count(recipe: &Recipe) -> u64 {
     recipe.steps().max(1)
 }
 
-/// Whether the files of a run are the reason for an error, and the storage is not.
+/// Returns whether an error is due to the files of a run, not to the storage.
 fn is_of_run(error: &Error) -> bool {
     error.downcast_ref().is_some_and(|error: &RunError| error.kind() != ErrorKind::Transient)
 }
 
-/// Whether an error means that another process trains the run.
+/// Returns whether an error means that another process trains the run.
 fn is_locked(error: &Error) -> bool {
     matches!(error.downcast_ref(), Some(RunError::Locked { .. }))
 }
 
-/// The speed of this worker, measured over whole runs with their start and end.
+/// The speed of this worker, measured over whole runs including their start and end.
 #[derive(Debug, Default)]
 struct WorkerPace {
     runs: u64,
@@ -77,7 +76,7 @@ impl SweepWorker<'_> {
     pub(crate) fn run(&self) -> Result<Exit> {
         for planned in &self.cells {
             let checked = planned.check_unchanged(&self.folder.run(&planned.cell.name));
-            // A run with damaged files fails when its turn comes; the others do not fail with it.
+            // A run with damaged files fails in its own attempt; the others are not affected.
             if let Err(error) = checked
                 && !is_of_run(&error)
             {
@@ -86,7 +85,7 @@ impl SweepWorker<'_> {
         }
         let stop = Stop::listen()?.announced();
         for planned in self.cells.iter().filter(|_| self.retry) {
-            // If another worker has claimed it, that worker already tries it again.
+            // If another worker has claimed it, that worker tries it again.
             if let Some(_claim) = self.folder.claim(&planned.cell.name)? {
                 self.folder.forget_failure(&planned.cell.name)?;
                 self.folder.end_attempt(&planned.cell.name)?;
@@ -95,7 +94,7 @@ impl SweepWorker<'_> {
         let mut pace = WorkerPace::default();
         loop {
             let before = pace.runs;
-            let with_others = self.pass(&stop, &mut pace)?;
+            let with_others = self.train_unclaimed_runs(&stop, &mut pace)?;
             if stop.flag().load(Ordering::Relaxed) {
                 break;
             }
@@ -133,8 +132,8 @@ impl SweepWorker<'_> {
         }
     }
 
-    /// Trains every run that no other worker has claimed; returns how many others have.
-    fn pass(&self, stop: &Stop, pace: &mut WorkerPace) -> Result<usize> {
+    /// Trains every run that no other worker has claimed; returns the number of runs that others have claimed.
+    fn train_unclaimed_runs(&self, stop: &Stop, pace: &mut WorkerPace) -> Result<usize> {
         let mut with_others = 0;
         for number in self.order()? {
             let Some(planned) = self.cells.get(number) else { continue };
@@ -146,7 +145,7 @@ impl SweepWorker<'_> {
                 with_others += 1;
                 continue;
             };
-            // Another worker may have finished it in between.
+            // Another worker may have finished it before this one claimed it.
             if self.folder.state(name)? != CellState::Open {
                 continue;
             }
@@ -165,14 +164,14 @@ impl SweepWorker<'_> {
             self.folder.begin_attempt(name)?;
             let begun = Instant::now();
             let train = || planned.train(&self.folder.run(name), self.overrides, stop);
-            // A head has no checkpoints: there is nothing to wait for.
+            // A head has no checkpoint to wait for.
             let outcome = if planned.recipe().has_head() {
                 stop.ending_soon(|| self.record_survival(name), train)
             } else {
                 train()
             };
             clear_line();
-            // Whatever the outcome, the process has survived the attempt.
+            // The process has survived the attempt, whatever its outcome.
             self.folder.end_attempt(name)?;
             if stop.flag().load(Ordering::Relaxed) && !matches!(outcome, Ok(Outcome::Finished(_))) {
                 return Ok(with_others);
@@ -184,7 +183,7 @@ impl SweepWorker<'_> {
                     pace.time += begun.elapsed();
                     status(&self.finished(name));
                 }
-                // Another process has resumed the run outside the sweep.
+                // Another process has resumed the run outside of the sweep.
                 Err(error) if is_locked(&error) => with_others += 1,
                 Err(error) => {
                     let why = sentence(&error);
@@ -199,8 +198,8 @@ impl SweepWorker<'_> {
         Ok(with_others)
     }
 
-    /// The numbers of the cells in the order in which they are tried: those that ended a process come last, so that one bad
-    /// cell does not keep the others from being trained.
+    /// Returns the order in which cells are tried. Those that ended a process come last, so that one bad cell does not keep the
+    /// others from being trained.
     fn order(&self) -> Result<Vec<usize>> {
         let attempts = self.cells.iter().map(|planned| self.folder.unfinished_attempts(&planned.cell.name));
         let attempts = attempts.collect::<Result<Vec<_>, _>>()?;
@@ -209,7 +208,7 @@ impl SweepWorker<'_> {
         Ok(order)
     }
 
-    /// The run that is trained next, the progress of the sweep, and the time that is left.
+    /// Describes the next run, the progress of the sweep, and the remaining time.
     fn headline(&self, number: usize, name: &str, with_others: usize, pace: &WorkerPace) -> Result<String> {
         let counts = self.counts()?;
         let mut about = vec![format!("{} finished", counts.finished)];

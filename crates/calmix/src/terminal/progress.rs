@@ -1,4 +1,4 @@
-//! The progress of a run, with a warning if it would take days. The command itself shows the result as a table.
+//! The progress of a run, with a warning if it would take days. The result is shown by the command.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use calmix_run::sink::{Progress, Sink, WorkProgress};
 use crate::output::format::{counted, grouped, rough_time, shell_quoted};
 use crate::terminal::{self, ProgressStream, status, warn};
 
-/// The remaining seconds from which a warning suggests a quicker run.
+/// The remaining time in seconds above which a warning suggests a quicker run.
 const DAY: f64 = 86_400.0;
 
 /// Shows the events of a run, or only its warnings.
@@ -20,15 +20,15 @@ pub struct ProgressSink {
     bar: Progress<ProgressStream>,
     steps: u64,
     is_quiet: bool,
-    /// The recipe of the run, to suggest a quicker one; `None` once the warning was shown.
+    /// The recipe of the run, to suggest a quicker one; `None` after the warning.
     recipe: Option<Box<Recipe>>,
-    /// Whether the user resumes the run: then a start at the first step is announced, too.
+    /// Whether the user resumes the run; a start at the first step is then announced, too.
     is_resumed: bool,
     first_step: u64,
 }
 
 impl ProgressSink {
-    /// Shows the progress of a run of this recipe; only warnings if it is quiet.
+    /// Creates the sink of a run with this recipe; if quiet, it shows only warnings.
     pub fn new(recipe: &Recipe, is_quiet: bool) -> Self {
         let steps = recipe.steps();
         let sample = if recipe.has_vectors() { "vector" } else { "image" };
@@ -37,7 +37,7 @@ impl ProgressSink {
         Self { bar, steps, is_quiet, recipe, is_resumed: false, first_step: 0 }
     }
 
-    /// Announces where the run continues, also at its first step.
+    /// Announces where the run continues, even at its first step.
     #[must_use]
     pub fn resumed(self) -> Self {
         Self { is_resumed: true, ..self }
@@ -45,7 +45,7 @@ impl ProgressSink {
 
     /// Warns once if the run takes days.
     fn warn_if_days(&mut self, pace: &Pace) {
-        // The first step takes longer than the others.
+        // Skip the first step, which takes longer than the others.
         let is_measured = pace.step >= self.first_step + 2;
         let left = pace.left_seconds.filter(|&left| left >= DAY && is_measured);
         if let Some((left, recipe)) = left.and_then(|left| Some((left, self.recipe.take()?))) {
@@ -63,7 +63,7 @@ impl Sink for ProgressSink {
             Event::Finished(_) => Ok(()),
             _ if self.is_quiet => Ok(()),
             Event::Step(_) => self.bar.event(event),
-            // Without intervals: the bar then does not show the evaluation as a result.
+            // Drop the intervals, so that the bar does not show the evaluation as a result.
             Event::Evaluation(evaluation) => {
                 let evaluation = Evaluation { intervals: None, ..Evaluation::clone(evaluation) };
                 self.bar.event(&Event::Evaluation(Box::new(evaluation)))
@@ -108,7 +108,7 @@ const SMALL_RECIPE: &str = "cpu-cifar10";
 /// The keys that decide how long a run takes.
 const SPEED_KEYS: [&str; 5] = ["network.name", "train.batch", "train.ratio", "train.step", "train.steps"];
 
-/// Suggests what takes minutes instead of this recipe: a recipe for the same data, otherwise values of keys.
+/// Suggests a run that takes minutes: a recipe for the same data, or else values of keys.
 pub(crate) fn quicker(recipe: &Recipe) -> String {
     let name = recipe_for(recipe.dataset.source);
     let small = Layers::new().recipe(name).resolve().ok().map(|resolved| resolved.recipe);

@@ -1,4 +1,4 @@
-//! The rate of prediction and the time that is left.
+//! The rate of prediction and the remaining time.
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use crate::output::format::{grouped, rough_time};
 use crate::terminal;
 
-/// Shows the rate on standard error: on a terminal one line that changes, otherwise a line now and then.
+/// Shows the rate on standard error: on a terminal one line that is redrawn, otherwise a line every ten seconds.
 #[derive(Debug)]
 pub struct Rate {
-    /// What is counted.
+    /// The singular of the items, such as `image`.
     what: &'static str,
-    /// Images of the whole list; `None` if their number is unknown.
+    /// The total number of items; `None` if unknown.
     total: Option<u64>,
-    /// Images that were predicted before this process started.
+    /// The number of items that were done before this process started.
     before: u64,
     done: u64,
     started: Instant,
@@ -22,9 +22,9 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// `what` is one of those that are counted, such as `image`.
+    /// Starts to measure; `what` is the singular of the items, such as `image`.
     pub fn new(total: Option<u64>, before: u64, what: &'static str) -> Self {
-        // A line that changes would run into rows on the same terminal.
+        // A redrawn line would mix with rows on the same terminal.
         let every = match (io::stderr().is_terminal(), io::stdout().is_terminal()) {
             (true, false) => Duration::from_millis(200),
             (true, true) => Duration::MAX,
@@ -34,22 +34,22 @@ impl Rate {
         Self { what, total, before, done: 0, started: now, shown: now, every }
     }
 
-    /// For a command that writes nothing to standard output meanwhile.
+    /// Starts to measure for a command that writes nothing to standard output meanwhile.
     pub fn of_silent_command(what: &'static str) -> Self {
         let seconds = if io::stderr().is_terminal() { 0.2 } else { 10.0 };
         Self { every: Duration::from_secs_f64(seconds), ..Self::new(None, 0, what) }
     }
 
-    /// The same where `before` of those that are counted were there already.
+    /// Counts `before` items as done before this process started.
     #[must_use]
     pub fn after(self, before: u64) -> Self {
         Self { before, ..self }
     }
 
-    /// Shows that `done` of `total` images are done.
+    /// Sets the number of items that are done, and their total.
     pub fn show(&mut self, done: u64, total: Option<u64>) {
         self.total = total;
-        // Vectors are read twice: once to check them, once to fill the table.
+        // Start again when the count drops: vectors are read twice, once to check them and once to fill the table.
         if done < self.done / 2 {
             self.done = 0;
             self.started = Instant::now();
@@ -57,7 +57,7 @@ impl Rate {
         self.add(done.saturating_sub(self.done));
     }
 
-    /// Adds images that are done.
+    /// Adds items that are done.
     pub fn add(&mut self, images: u64) {
         self.done += images;
         if self.shown.elapsed() >= self.every {
@@ -66,7 +66,7 @@ impl Rate {
         }
     }
 
-    /// The images per second of this process.
+    /// Returns the items per second of this process.
     pub fn per_second(&self) -> f64 {
         self.done as f64 / self.started.elapsed().as_secs_f64().max(1e-9)
     }

@@ -1,5 +1,4 @@
-//! The trainer of heads, on a frozen backbone for images or on vectors that the user already has, and the trainers that a
-//! program has.
+//! The trainer of heads, on a frozen backbone or on the user's own vectors, and the set of trainers of a program.
 
 use std::path::Path;
 
@@ -20,7 +19,7 @@ use crate::process::launched::Processes;
 use crate::process::stop::Stop;
 use crate::process::version;
 
-/// Trains heads, in one process and within seconds.
+/// The trainer of heads, in one process and within seconds.
 #[derive(Debug)]
 pub struct Heads;
 
@@ -78,29 +77,30 @@ impl Trainer for Heads {
     }
 }
 
-/// Finds the fastest device for a network; asked only if a folder of images is given and neither a recipe nor a device.
+/// The function that finds the fastest device for a network; called only if a folder of images is given with neither a recipe nor
+/// a device.
 pub type FastestDevice = fn() -> Device;
 
 /// The trainers of a program.
 #[derive(Clone, Copy)]
 pub struct Trainers<'a> {
     networks: Option<&'a dyn Trainer>,
-    /// Finds the fastest device; asked if a folder of images is given without a recipe.
+    /// Finds the fastest device; called if a folder of images is given without a recipe.
     pub fastest: FastestDevice,
 }
 
 impl<'a> Trainers<'a> {
-    /// The trainer of heads alone.
+    /// Creates the trainer of heads alone.
     pub fn of_heads(fastest: FastestDevice) -> Self {
         Self { networks: None, fastest }
     }
 
-    /// The trainers of heads and of whole networks.
+    /// Creates the trainers of heads and of whole networks.
     pub fn of_both(networks: &'a dyn Trainer, fastest: FastestDevice) -> Self {
         Self { networks: Some(networks), fastest }
     }
 
-    /// The trainer of a recipe.
+    /// Returns the trainer of a recipe.
     ///
     /// # Errors
     /// If the recipe trains a whole network, and this program does not.

@@ -1,4 +1,4 @@
-//! The bench of measures and of the temperature, against the packages that people use for them.
+//! The bench of measures and of the temperature, against the usual packages.
 
 use super::{Bench, Case, Files, Made, Peer, Program, Ratio, Side, Sides, Unit, Wanted, wanted};
 use crate::setup::venv::{NUMPY, TORCH};
@@ -40,7 +40,7 @@ pub(super) const MEASURES: Bench = Bench {
     ],
 };
 
-/// What the peers of all cases need.
+/// The packages that the peers of all cases need.
 const PACKAGES: &[&str] = &[TORCH, NUMPY, "torchmetrics==1.9.0", "netcal==1.4.0", "scikit-learn==1.9.1"];
 
 const fn case(name: &'static str, sides: &'static [Side], wanted: &'static [Wanted]) -> Case {

@@ -1,7 +1,7 @@
-//! The files of a crate import each other in no cycle.
+//! The rule that the files of a crate do not import each other in cycles.
 //!
-//! Files that need each other can only be read, tested and moved together. A re-export is not a use: what imports a
-//! name through it needs the file that defines the name, so a folder's file may show what its children define.
+//! Files in a cycle can only be read, tested and moved together. A re-export is not a use: an import through it needs the file
+//! that defines the name, so a folder's file may re-export what its children define.
 
 mod graph;
 mod modules;
@@ -17,12 +17,12 @@ use graph::Graph;
 
 /// The import graph of one crate.
 pub(super) struct CrateGraph {
-    /// The name of its folder.
+    /// The name of the crate's folder.
     name: String,
     graph: Graph,
 }
 
-/// The import graphs of all crates below `root`, in order of their names.
+/// Reads the import graphs of all crates below `root`, in order of their names.
 ///
 /// A crate with a library and a program counts twice: the program sees the library only from outside.
 pub(super) fn read(root: &Path) -> Result<Vec<CrateGraph>> {
@@ -45,7 +45,7 @@ pub(super) fn read(root: &Path) -> Result<Vec<CrateGraph>> {
     Ok(graphs)
 }
 
-/// No files of a crate import each other in a cycle; one sentence for each crate with one, about the shortest.
+/// Returns one sentence for each crate whose files import each other in a cycle, about the shortest cycle.
 pub(super) fn cycles(crates: &[CrateGraph]) -> Vec<String> {
     let sentence = |CrateGraph { name, graph }: &CrateGraph| {
         let cycle = graph.shortest_cycle()?;

@@ -1,4 +1,4 @@
-//! Limits: the length of files, how many are in a folder, the size of golden data, and the dependencies of calmix-core.
+//! Limits on the length of files, the files per folder, the size of golden data, and the dependencies of calmix-core.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use crate::workspace;
 
 const LINE_LIMIT: usize = 500;
-/// Files that a reader still takes in at a glance.
+/// The maximum number of files in a folder that a reader can still survey.
 const FOLDER_LIMIT: usize = 20;
 const GOLDEN_LIMIT: u64 = 2_000_000;
 const SOURCES: &[&str] = &["rs", "py", "sh", "c", "h", "cc", "cpp", "hpp", "cu"];
@@ -17,14 +17,14 @@ const SOURCES: &[&str] = &["rs", "py", "sh", "c", "h", "cc", "cpp", "hpp", "cu"]
 /// One file of the repository.
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct File {
-    /// Its path relative to the root.
+    /// The path relative to the root.
     pub(super) path: String,
     pub(super) bytes: u64,
-    /// The text of a source file; nothing for other files.
+    /// The text of a source file; `None` for other files.
     pub(super) source: Option<String>,
 }
 
-/// Every file below `root`, in order of its path, without build products and hidden folders.
+/// Reads every file below `root`, in order of path, without build products and hidden folders.
 pub(super) fn read(root: &Path) -> Result<Vec<File>> {
     let mut files = Vec::new();
     let mut open = vec![root.to_path_buf()];
@@ -62,7 +62,7 @@ fn file(root: &Path, path: &Path) -> Result<File> {
     })
 }
 
-/// No source file is too long.
+/// Reports source files that are too long.
 pub(super) fn length(files: &[File]) -> Vec<String> {
     let lines = |file: &File| file.source.as_ref().map_or(0, |source| source.lines().count());
     let long = files.iter().map(|file| (file, lines(file))).filter(|(_, lines)| *lines > LINE_LIMIT);
@@ -72,7 +72,7 @@ pub(super) fn length(files: &[File]) -> Vec<String> {
     .collect()
 }
 
-/// No folder of a crate's sources has too many files.
+/// Reports source folders with too many files.
 pub(super) fn folder_size(files: &[File]) -> Vec<String> {
     let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
     for (folder, _) in files.iter().filter_map(|file| file.path.rsplit_once('/')) {
@@ -89,7 +89,7 @@ pub(super) fn folder_size(files: &[File]) -> Vec<String> {
     .collect()
 }
 
-/// Golden files stay small enough for every clone.
+/// Reports golden data that is too large for every clone.
 pub(super) fn golden_size(files: &[File]) -> Vec<String> {
     let golden = |file: &&File| {
         let mut parts = file.path.split('/');
@@ -102,12 +102,12 @@ pub(super) fn golden_size(files: &[File]) -> Vec<String> {
     vec![format!("crates/*/tests/golden: {total} bytes in total, but fewer than {GOLDEN_LIMIT} are allowed")]
 }
 
-/// calmix-core needs fewer external crates than this.
+/// The number of external crates below which calmix-core must stay.
 const CORE_LIMIT: usize = 10;
 
-/// The external crates that a build of calmix-core needs, with their versions.
+/// Returns the external crates that a build of calmix-core needs, with their versions.
 ///
-/// Procedural macros and their dependencies count too: they are fetched, trusted and compiled like the rest.
+/// Procedural macros and their dependencies count too: they are fetched, trusted and compiled like all others.
 pub(super) fn core_dependencies() -> Result<BTreeSet<String>> {
     let output = workspace::cargo()
         .args(["tree", "--package=calmix-core", "--edges=normal", "--target=all", "--all-features"])
@@ -118,13 +118,13 @@ pub(super) fn core_dependencies() -> Result<BTreeSet<String>> {
     Ok(external(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// The lines of `cargo tree` without those of crates in this workspace, which end with their folder.
+/// Returns the lines of `cargo tree` without those of workspace crates, which end with their folder.
 fn external(tree: &str) -> BTreeSet<String> {
     let name = |line: &str| line.trim().trim_end_matches(" (proc-macro)").to_owned();
     tree.lines().map(name).filter(|name| !name.is_empty() && !name.ends_with(')')).collect()
 }
 
-/// calmix-core stays small.
+/// Reports if calmix-core needs too many external crates.
 pub(super) fn small_core(external: &BTreeSet<String>) -> Vec<String> {
     if external.len() < CORE_LIMIT {
         return Vec::new();

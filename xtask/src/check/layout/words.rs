@@ -1,4 +1,4 @@
-//! Words that the project does not use: each has a better one that people of this field search for.
+//! Words that the project avoids, because there is a better one that people of this field search for.
 
 use std::fs;
 use std::path::Path;
@@ -9,10 +9,10 @@ use super::files::File;
 
 /// A word, and what to write instead.
 struct Avoided {
-    /// As it stands in the text, by case.
+    /// The word, case-sensitive.
     word: &'static str,
     instead: &'static str,
-    /// Right if one of these stands directly before it.
+    /// Words directly before it that make it right.
     after: &'static [&'static str],
 }
 
@@ -43,13 +43,13 @@ const AVOIDED: &[Avoided] = &[
     Avoided { word: "is no ", instead: "is not a", after: &["there ", "There ", "here "] },
 ];
 
-/// The files whose words count, by their ending.
+/// The extensions of the files that are read.
 const READ: &[&str] = &["rs", "md", "toml"];
 
-/// This file names them all.
+/// This file, which contains all of them.
 const EXCEPT: &[&str] = &["xtask/src/check/layout/words.rs"];
 
-/// Every line with an avoided word.
+/// Reports every line with an avoided word.
 pub(super) fn avoided(root: &Path, files: &[File]) -> Result<Vec<String>> {
     let mut breaches = Vec::new();
     for file in files.iter().filter(|file| is_read(&file.path)) {

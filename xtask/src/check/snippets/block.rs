@@ -1,4 +1,4 @@
-//! The fenced blocks of a Markdown text, each with the comments directly above it that say what becomes of it.
+//! The fenced blocks of a Markdown text, each with the comments directly above it that tell how to treat it.
 //!
 //! ```text
 //! <!-- not run: needs a GPU -->                       the whole block
@@ -19,13 +19,13 @@ pub(super) struct Block {
     /// Its lines, without the indentation of the fence.
     pub(super) text: String,
     pub(super) marks: Vec<Mark>,
-    /// Whether only empty lines stand between the block before and this one.
+    /// Whether only empty lines separate it from the previous block.
     pub(super) follows: bool,
 }
 
 const FENCE: &str = "```";
 
-/// The blocks of a document, in order.
+/// Reads the blocks of a document, in order.
 pub(super) fn blocks(text: &str) -> Result<Vec<Block>, String> {
     let mut found: Vec<Block> = Vec::new();
     let mut heading = String::new();
@@ -61,7 +61,7 @@ pub(super) fn blocks(text: &str) -> Result<Vec<Block>, String> {
             marks.extend(Mark::parse(comment.trim()));
             continue;
         }
-        // A comment that stands elsewhere is not about a block.
+        // A comment elsewhere is not about a block.
         marks.clear();
         if line.starts_with('#') {
             line.trim_start_matches('#').trim().clone_into(&mut heading);
@@ -71,7 +71,7 @@ pub(super) fn blocks(text: &str) -> Result<Vec<Block>, String> {
     Ok(found)
 }
 
-/// The examples in the docstrings of a Python module that pytest leaves out, as one block for each row of lines.
+/// Reads the docstring examples of a Python module that pytest skips, as one block for each run of lines.
 pub(super) fn skipped_examples(text: &str) -> Vec<Block> {
     let mut found: Vec<Block> = Vec::new();
     let mut next = 0;
@@ -82,7 +82,7 @@ pub(super) fn skipped_examples(text: &str) -> Vec<Block> {
         match found.last_mut().filter(|_| next == index) {
             Some(block) => block.text.extend([code, "\n"]),
             None => found.push(Block {
-                // As if a fence stood above it.
+                // The line before, where the fence would be.
                 line: index,
                 heading: String::new(),
                 language: "python".to_owned(),
@@ -96,7 +96,7 @@ pub(super) fn skipped_examples(text: &str) -> Vec<Block> {
     found
 }
 
-/// What a comment says about the block below it.
+/// A comment about the block below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mark {
     /// The block, or its commands that begin with `command`, are left out.
@@ -105,16 +105,16 @@ pub(super) enum Mark {
     SavedAs(String),
 }
 
-/// The tiers that leave something out.
+/// The tiers in which something is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum When {
     Always,
-    /// In every tier but the nightly one.
+    /// In all tiers except the nightly one.
     UnlessNightly,
 }
 
 impl Mark {
-    /// The mark in a comment; `None` if the comment is about something else.
+    /// Parses the mark in a comment; `None` if the comment is about something else.
     pub(super) fn parse(comment: &str) -> Option<Self> {
         if let Some(name) = comment.strip_prefix("saved as ") {
             return Some(Self::SavedAs(name.trim().to_owned()));

@@ -1,4 +1,5 @@
-//! Where snippets run: the programs and the Python package of this tree, and the packages that the text imports.
+//! The environment of snippets: the programs and the Python package of this tree, and the packages that the documentation
+//! imports.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -18,10 +19,10 @@ use crate::check::python;
 use crate::setup::{DUCKDB, MOTO, ONNX, PYARROW, onnxruntime, venv};
 use crate::workspace;
 
-/// A scene of blocks that fail.
+/// A scene whose blocks fail.
 static SAMPLE: Scene = Scene { document: "sample", heading: "", fixtures: &[] };
 
-/// Where scenes run: programs, interpreter and packages.
+/// The environment of scenes: programs, interpreter and packages.
 pub(super) struct Environment {
     /// The folder of the scenes.
     folder: PathBuf,
@@ -32,14 +33,14 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    /// Builds the programs and the Python package, and looks for the packages that the snippets import.
+    /// Builds the programs and the Python package, and finds the packages that the snippets import.
     pub(super) fn new() -> Result<Self> {
         let built = python::build()?;
         let python = venv::python(python::TESTS)?;
         let torch = venv::python(venv::PYTORCH)?;
         let packages = [
             python::package(&built)?,
-            // Before the others, whose NumPy may be another one.
+            // PyTorch comes first, because its NumPy may differ from that of the others.
             venv::site_packages(&torch)?,
             venv::site_packages(&venv::python(&[PYARROW])?)?,
             venv::site_packages(&venv::python(&[DUCKDB])?)?,
@@ -55,10 +56,10 @@ impl Environment {
         variables.insert("PATH", joined(&mut path.into_iter())?);
         variables.insert("PYTHONPATH", joined(&mut packages.into_iter())?);
         variables.insert("PYTHONDONTWRITEBYTECODE", "1".to_owned());
-        // The cache is looked for in the home folder, and scenes have one of their own.
+        // Set the path, because the cache is in the home folder, and scenes have their own.
         variables.insert("ORT_DYLIB_PATH", onnxruntime::library()?.display().to_string());
         variables.insert("MOTO_PYTHON", venv::python(&[MOTO])?.display().to_string());
-        // Scenes run beside each other, and threads of libtorch wait for each other by spinning.
+        // Scenes run in parallel, and libtorch's threads spin while they wait for each other.
         variables.insert("OMP_NUM_THREADS", "1".to_owned());
         let folder = python::target_folder()?.join("snippets");
         if folder.exists() {
@@ -73,7 +74,7 @@ impl Environment {
         let mut help = Help::from([(String::new(), general.clone())]);
         for name in inline::commands_in(&general) {
             let mut text = self.help(&[name])?;
-            // `calmix weights` has commands of its own.
+            // `calmix weights` has subcommands.
             for inner in inline::commands_in(&text.clone()) {
                 text.push_str(&self.help(&[name, inner])?);
             }
@@ -92,14 +93,14 @@ impl Environment {
         Ok(count)
     }
 
-    /// What a command of calmix prints about itself.
+    /// Returns the help of a calmix command.
     fn help(&self, command: &[&str]) -> Result<String> {
         let output = Command::new(self.built.join("calmix")).args(command).arg("--help").output();
         let output = output.context("cannot start calmix")?;
         String::from_utf8(output.stdout).context("the help of calmix is not text")
     }
 
-    /// Runs a block of each kind that fails, and checks that each is named: what finds no mistake proves nothing.
+    /// Runs one failing block of each kind and checks that it is reported, because a check that finds nothing proves nothing.
     pub(super) fn check_failures(&self) -> Result<()> {
         let samples = [
             ("sh", "true\nfalse\ntrue\n"),
@@ -120,7 +121,7 @@ impl Environment {
         Ok(())
     }
 
-    /// Runs all scenes, as many at a time as there are cores, and names every block that fails.
+    /// Runs all scenes, one per core at a time, and names every block that fails.
     pub(super) fn run_all(&self, jobs: &[Job]) -> Result<()> {
         let next = Mutex::new(jobs.iter().enumerate());
         let failures = Mutex::new(BTreeMap::new());
@@ -148,7 +149,7 @@ impl Environment {
         fs::remove_dir_all(&self.folder).with_context(|| format!("cannot clear {}", self.folder.display()))
     }
 
-    /// Runs the blocks of a scene in a new folder, and returns what took long.
+    /// Runs the blocks of a scene in a new folder; returns the ones that took long.
     fn run_scene(&self, name: &str, job: &Job) -> Result<String> {
         let scene = job.scene;
         let folder = self.folder.join(name);
@@ -166,7 +167,7 @@ impl Environment {
         });
         let mut command = Command::new(&self.python);
         command.arg(root.join("xtask/src/check/snippets/run_scene.py")).current_dir(&working_folder);
-        // Neither settings nor weights of the user decide what a document does.
+        // The result must not depend on the user's settings or weights.
         for (name, _) in std::env::vars_os() {
             let name_text = name.to_string_lossy();
             if ["CALMIX_", "XDG_", "AWS_", "MLFLOW_"].iter().any(|begin| name_text.starts_with(begin)) {
@@ -187,7 +188,7 @@ impl Environment {
     }
 }
 
-/// Prints how a scene ended, and what took long; `None` if it failed.
+/// Prints how a scene ended and which blocks took long; `None` if it failed.
 fn report(job: &Job, took: Duration, printed: Option<&str>) {
     let Scene { document, heading, .. } = job.scene;
     let place = if heading.is_empty() { (*document).to_owned() } else { format!("{document}, {heading}") };

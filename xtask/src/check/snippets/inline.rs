@@ -1,5 +1,5 @@
-//! Commands of calmix in running text, between backticks. They are too many and too short to run; their command and their
-//! options have to exist.
+//! Commands of calmix in running text, between backticks. There are too many to run, so only the existence of the command and its
+//! options is checked.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ pub(super) struct InlineCommand {
     pub(super) text: String,
 }
 
-/// The commands of calmix in the running text of a document.
+/// Returns the commands of calmix in the running text of a document.
 pub(super) fn inline_commands(text: &str) -> Vec<InlineCommand> {
     let mut found = Vec::new();
     let mut is_fenced = false;
-    // The span that is open, with the line where it begins: a span may continue on the next line, but not after an empty one.
+    // The open span, with its first line. A span may continue on the next line, but not after an empty one.
     let mut open: Option<InlineCommand> = None;
     for (index, line) in text.lines().enumerate() {
         if line.trim_start().starts_with("```") {
@@ -48,20 +48,20 @@ pub(super) fn inline_commands(text: &str) -> Vec<InlineCommand> {
     found
 }
 
-/// The help of each command of calmix; that of calmix itself under the empty name.
+/// The help of each calmix command; that of calmix itself under the empty name.
 pub(super) type Help = BTreeMap<String, String>;
 
-/// The commands that a help text lists.
+/// Returns the commands that a help text lists.
 pub(super) fn commands_in(help: &str) -> Vec<&str> {
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     listed.take_while(|line| !line.is_empty()).filter_map(|line| line.split_whitespace().next()).collect()
 }
 
-/// What is wrong with a command, if anything.
+/// Returns the problem of a command, if any.
 pub(super) fn problem(command: &str, help: &Help) -> Option<String> {
     let words: Vec<&str> = command.split_whitespace().skip(1).collect();
     let first = words.first()?;
-    // `calmix COMMAND --help` stands for all of them.
+    // `calmix COMMAND --help` means any command.
     let name = if first.starts_with('-') { "" } else { first };
     if name.starts_with(char::is_uppercase) {
         return None;

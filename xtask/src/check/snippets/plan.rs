@@ -1,18 +1,18 @@
-//! What becomes of a block: how it runs, how many snippets it has, and which of them are left out.
+//! The plan for a block: how it runs, how many snippets it has, and which are left out.
 
 use serde_json::{Value, json};
 
 use super::block::{Block, Mark, When};
 use crate::check::tier::Tier;
 
-/// What becomes of a block.
+/// The plan for a block.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// What `run_scene.py` runs; `None` if nothing is left of the block, or if another step runs it.
+    /// The input of `run_scene.py`; `None` if nothing of the block is left, or another step runs it.
     pub(super) work: Option<Value>,
-    /// The commands of shell code; 1 for other code.
+    /// The number of commands in shell code; 1 for other code.
     pub(super) run: usize,
-    /// Snippets that the step `doctests` compiles, and runs unless they are marked `no_run`.
+    /// The number of snippets that the step `doctests` compiles, and also runs unless they are marked `no_run`.
     pub(super) doctests: usize,
     pub(super) left_out: Vec<LeftOut>,
 }
@@ -27,14 +27,14 @@ pub(super) struct LeftOut {
     pub(super) when: When,
 }
 
-/// Programs whose commands belong into blocks of shell code.
+/// Programs whose commands must be in blocks of shell code.
 const PROGRAMS: &[&str] = &["calmix ", "cargo ", "python ", "pip ", "uv ", "$ "];
 
 impl Plan {
-    /// Decides what becomes of a block. `is_doctest` says whether the step `doctests` runs the Rust of its document.
+    /// Plans a block. `is_doctest` says whether the step `doctests` runs the Rust of its document.
     ///
     /// # Errors
-    /// If the block is neither run nor marked, or if a mark fits none of its commands.
+    /// If the block is neither run nor marked, or a mark matches none of its commands.
     pub(super) fn new(block: &Block, tier: Tier, is_doctest: bool) -> Result<Self, String> {
         let saved_as = block.marks.iter().find_map(|mark| match mark {
             Mark::SavedAs(name) => Some(name.as_str()),
@@ -61,7 +61,7 @@ impl Plan {
         Self { work: Some(work), run: 1, ..Self::default() }
     }
 
-    /// The mark of the whole block.
+    /// Returns the mark of the whole block.
     fn whole_mark(block: &Block) -> Option<(When, &str)> {
         block.marks.iter().find_map(|mark| match mark {
             Mark::LeftOut { when, command: None, reason } => Some((*when, reason.as_str())),
@@ -69,7 +69,7 @@ impl Plan {
         })
     }
 
-    /// A block of other code than commands that is left out, at least by day.
+    /// Plans a marked block of code other than commands, which is left out at least outside the nightly tier.
     fn of_marked(block: &Block, tier: Tier) -> Self {
         let Some((when, reason)) = Self::whole_mark(block) else { return Self::default() };
         if when == When::UnlessNightly && tier == Tier::Nightly {
@@ -110,7 +110,7 @@ impl Plan {
         Ok(Self { run, left_out, ..Self::of_work(block, "sh", &text, None) })
     }
 
-    /// Commands with what they print, the output of the block before, or no code at all.
+    /// Plans a block of commands with their output, of the previous block's output, or without code.
     fn of_output(block: &Block) -> Result<Self, String> {
         let commands = block.text.lines().filter(|line| line.starts_with("$ ")).count();
         if commands > 0 {
@@ -126,15 +126,15 @@ impl Plan {
     }
 }
 
-/// A command, which may take several lines.
+/// A command, which may have several lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ShellCommand {
-    /// Its first line in the block, from 0, and the one after its last.
+    /// The range of its lines in the block, from 0.
     pub(super) lines: std::ops::Range<usize>,
     pub(super) text: String,
 }
 
-/// The commands of a block: lines that end with a backslash continue, and loops end with `done`.
+/// Splits a block into commands: lines that end with a backslash continue, and loops end with `done`.
 pub(super) fn commands(block: &str) -> Vec<ShellCommand> {
     let mut found = Vec::new();
     let mut open: Option<ShellCommand> = None;
@@ -159,7 +159,7 @@ pub(super) fn commands(block: &str) -> Vec<ShellCommand> {
     found
 }
 
-/// The block without the lines of these commands, which become empty: a line keeps its number.
+/// Returns the block with the lines of these commands emptied, so that line numbers stay the same.
 pub(super) fn without(block: &str, left_out: &[ShellCommand]) -> String {
     let mut text = String::new();
     for (index, line) in block.lines().enumerate() {

@@ -1,12 +1,12 @@
-//! The documents whose blocks run, and what each finds in its folder. To add a document, add an entry; `fixtures.py` has a
-//! function for each fixture.
+//! The documents whose blocks run, and the fixtures of each. To add a document, add an entry; `fixtures.py` has a function for
+//! each fixture.
 
-/// Blocks that run in one folder, one after the other: those of a document from a heading to the next scene's.
+/// Blocks that run one after the other in one folder: those of a document from a heading to that of the next scene.
 pub(super) struct Scene {
     pub(super) document: &'static str,
-    /// The heading that begins it; empty for the beginning of the document.
+    /// The heading at its start; empty for the start of the document.
     pub(super) heading: &'static str,
-    /// Files, variables and names that the text speaks of, made in this order.
+    /// The files, variables and names that the text refers to, created in this order.
     pub(super) fixtures: &'static [&'static str],
 }
 

@@ -1,4 +1,4 @@
-//! How many snippets ran, and which did not.
+//! The summary of how many snippets ran, and which did not.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::plan::{LeftOut, Plan};
 use crate::check::snippets::block::When;
 use crate::check::tier::Tier;
 
-/// Counts of snippets by document.
+/// Counts of snippets per document.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
     documents: BTreeMap<String, Count>,
@@ -30,7 +30,7 @@ impl Summary {
         count.left_out.extend(plan.left_out.iter().cloned());
     }
 
-    /// A line for each document, and one for each snippet of it that did not run.
+    /// Formats a line for each document, and one for each of its snippets that did not run.
     pub(super) fn by_document(&self) -> String {
         let mut lines = Vec::new();
         for (document, count) in &self.documents {
@@ -43,7 +43,7 @@ impl Summary {
         lines.join("\n")
     }
 
-    /// All counts in one line, with the reasons of what is marked.
+    /// Formats all counts in one line, with the reasons of the marked snippets.
     pub(super) fn line(&self, tier: Tier) -> String {
         let run: usize = self.documents.values().map(|count| count.run).sum();
         let doctests: usize = self.documents.values().map(|count| count.doctests).sum();

@@ -24,7 +24,7 @@ impl Temperature {
     }
 }
 
-/// A function of β at one β, with its first two derivatives.
+/// The value of a function of β at one point, with its first two derivatives.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Objective {
     pub(super) value: f64,
@@ -40,10 +40,10 @@ pub(super) struct Minimum {
     pub(super) value: f64,
 }
 
-/// A Newton step of this size, relative to β, is the last one: it leaves an error of about its square.
+/// The size of the last Newton step, relative to β: a smaller step leaves an error of about its square.
 const LAST_STEP: f64 = 1e-8;
 
-/// Values that differ by more than this share cannot have changed their order by rounding.
+/// The relative difference above which rounding cannot have changed the order of two values.
 const CLEAR_GAIN: f64 = 1e-9;
 
 impl Objective {

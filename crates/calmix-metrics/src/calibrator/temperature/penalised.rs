@@ -9,20 +9,20 @@
 use super::newton::{Minimum, Objective, minimise, no_worse};
 use super::{MIN_TEMPERATURE, MatrixOf, MetricsError, Scalar, Temperature, checked, nll_sum, pairs};
 
-/// Nats of the penalty for each factor of e above one.
+/// The penalty in nats for each factor of e above one.
 const PENALTY_ABOVE_ONE: f64 = 1.0;
-/// Nats of the penalty for each factor of e below one.
+/// The penalty in nats for each factor of e below one.
 const PENALTY_BELOW_ONE: f64 = 4.0;
-/// Nats of the penalised NLL by which a temperature that was not tried could be better than the returned one.
+/// The amount, in nats of the penalised NLL, by which an untried temperature may be better than the returned one.
 const TOLERANCE: f64 = 1e-6;
-/// A Newton step of this size, relative to β, is the last one.
+/// The size of the last Newton step, relative to β.
 const LAST_STEP: f64 = 1e-8;
 /// The maximum number of points, more than any search needed: each halves the part of an interval in which a minimum can be.
 const MAX_POINTS: usize = 500;
 
 impl Temperature {
-    /// Fits the temperature with the smallest summed NLL + ln T (for T ≥ 1) or + 4·ln(1/T) (for T < 1): for few labels, and
-    /// as good as [`Temperature::fit`] with many.
+    /// Fits the temperature with the smallest summed NLL + ln T (for T ≥ 1) or + 4·ln(1/T) (for T < 1). For few labels; with many
+    /// it is as good as [`Temperature::fit`].
     ///
     /// ```
     /// use calmix_core::matrix::Matrix;
@@ -77,17 +77,17 @@ struct Tried {
 }
 
 impl Tried {
-    /// The penalised NLL.
+    /// Returns the penalised NLL.
     fn objective(&self) -> Objective {
         self.nll.penalised(self.beta, PENALTY_BELOW_ONE)
     }
 
-    /// Intersects the tangents of the NLL in two points: returns β and the penalised height of the intersection.
+    /// Intersects the tangents of the NLL in two points; returns β and the penalised value at the intersection.
     fn meet(&self, other: &Self) -> (f64, f64) {
         let Objective { value, slope, .. } = self.nll;
         let rise = other.nll.slope - slope;
         let along = (value - other.nll.value + other.nll.slope * (other.beta - self.beta)) / rise;
-        // Rounding can move it out of the interval, and equal slopes meet nowhere.
+        // Rounding can move the intersection out of the interval, and parallel tangents have none.
         let along = if along > 0.0 { along.min(other.beta - self.beta) } else { 0.0 };
         let beta = self.beta + along;
         (beta, value + slope * along + PENALTY_BELOW_ONE * libm::log(beta))

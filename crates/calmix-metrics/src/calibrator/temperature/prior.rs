@@ -16,7 +16,7 @@ pub struct TemperaturePrior {
     pub sigma: f64,
 }
 
-/// The number of standard deviations that are tried on each side of the median.
+/// The number of standard deviations searched on each side of the median.
 const REACH: f64 = 8.0;
 
 impl TemperaturePrior {
@@ -44,8 +44,8 @@ impl Temperature {
     ) -> Result<Self, MetricsError> {
         checked::fit_rows(logits, labels)?;
         let rows = pairs(logits, labels);
-        // Both the NLL and the penalty are convex in β = 1/T where T is above the median divided by e, which is almost as cold
-        // as is tried; below, the bracket still ends at a minimum.
+        // Both the NLL and the penalty are convex in β = 1/T for T above the median divided by e, which is nearly the lowest
+        // temperature tried; below it, the bracket still ends at a minimum.
         let start = 1.0 / prior.median;
         let reach = libm::exp(REACH * prior.sigma);
         let objective = |beta: f64| prior.penalised(Objective::nll(rows.clone(), beta), beta);

@@ -11,7 +11,7 @@ use crate::measure::{Binning, Counts, Edges};
 pub(in crate::measure) struct Assignment {
     /// The ends of each bin.
     pub(in crate::measure) ranges: Vec<(f64, f64)>,
-    /// The bin of every row; any, where a row does not count.
+    /// The bin of every row; arbitrary for a row that does not count.
     pub(in crate::measure) bin: Vec<usize>,
 }
 
@@ -89,12 +89,12 @@ impl EqualWidth {
     }
 }
 
-/// Equal confidences take the bin of the middle of their ranks, where a row has as many ranks as it counts.
+/// Assigns equal confidences to the bin of the middle of their ranks. A row has as many ranks as its count.
 fn equal_mass(ties: &Ties, bins: NonZeroU16, confidence: &[f64], counts: &Counts) -> Assignment {
     let twice_n = 2 * counts.total() as u128;
     let mut ranges: Vec<(f64, f64)> = Vec::new();
     let mut bin = vec![0; confidence.len()];
-    // Ranks are compared with the end of the bin: a division for every run would cost the most here.
+    // Compare ranks with the end of the bin: a division for every run would be the most expensive operation here.
     let mut first = 0;
     let mut end = 0;
     for run in ties.runs() {

@@ -23,7 +23,7 @@ const BINS: usize = FIFTEEN.get() as usize;
 #[derive(Debug, Clone)]
 pub struct Binned {
     probability: Vec<f64>,
-    /// One where it happened, otherwise zero.
+    /// 1 if the event happened, otherwise 0.
     happened: Vec<f64>,
     assigner: Assigner,
 }
@@ -124,7 +124,7 @@ impl BinTotals {
         self.sums.iter().flat_map(|sums| [sums.count, sums.probability, sums.happened]).collect()
     }
 
-    /// Adds such a list; missing numbers count as zero.
+    /// Adds a list that [`numbers`](Self::numbers) made; missing numbers count as zero.
     pub fn add_numbers(&mut self, numbers: &[f64]) {
         for (sums, &[count, probability, happened]) in self.sums.iter_mut().zip(numbers.as_chunks().0) {
             sums.count += count;

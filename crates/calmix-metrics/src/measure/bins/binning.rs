@@ -1,10 +1,10 @@
-//! How confidences are divided into bins.
+//! The division of confidences into bins.
 
 use std::num::NonZeroU16;
 
 use serde::{Deserialize, Serialize};
 
-/// How confidences are divided into bins.
+/// The division of confidences into bins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Binning {
@@ -35,7 +35,7 @@ pub enum Edges {
     LeftClosed,
     /// `(a, b]`, and the first bin includes 0.
     RightClosed,
-    /// `[a, b)`, and a confidence of exactly 1 in a bin of its own behind the last one, as torchmetrics counts
+    /// `[a, b)`, and a confidence of exactly 1 in a separate bin after the last one, as in torchmetrics
     /// (its issue 3510). For comparison with numbers made there.
     Torchmetrics,
 }
@@ -44,7 +44,7 @@ pub enum Edges {
 pub(in crate::measure) const FIFTEEN: NonZeroU16 = NonZeroU16::MIN.saturating_add(14);
 
 impl Default for Binning {
-    /// Fifteen bins of equal width, left closed.
+    /// Returns fifteen bins of equal width, left closed.
     fn default() -> Self {
         Self::EqualWidth { bins: FIFTEEN, edges: Edges::LeftClosed }
     }

@@ -1,4 +1,4 @@
-//! Evaluates a run again, from its weights.
+//! Evaluating a run again, from its weights.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,15 +33,14 @@ use crate::trainer::step::Watch;
 use crate::trainer::step::engine_setup::{MemoryNeed, check_network, read_weights, settings};
 use crate::trainer::threads;
 
-/// Evaluates the result of a run again, or its newest checkpoint if it is not finished, with intervals and a
-/// calibrator. Metrics are computed from the weights, not read from its files. The calibrator is fitted again, unless the one in
-/// `model.json` was refitted on new labels. Nothing is written.
+/// Evaluates the result of a run again, or the newest checkpoint of an unfinished run, with intervals and a calibrator. Metrics
+/// are computed from the weights, not read from the run's files. The calibrator is fitted again, unless that in `model.json` was
+/// refitted on new labels. Nothing is written.
 ///
-/// The recipe is the run's, or another one that differs only in what may change, such as where the dataset is now.
+/// The recipe is the run's, or another one that differs only in keys that may change, such as the path of the dataset.
 ///
 /// # Errors
-/// If there is no run or nothing to evaluate in it, the recipe has changed, or the dataset is not the one it was trained
-/// on.
+/// If there is no run or nothing to evaluate in it, the recipe has changed, or the dataset is not the one it was trained on.
 pub fn evaluate_run(
     folder: &Path,
     recipe: Option<Resolved>,
@@ -64,7 +63,7 @@ pub fn evaluate_run(
     MemoryNeed::of_network(&settings).check(1)?;
     check_network(&checkpoint, &settings)?;
     let mut engine = Engine::new(settings, Seed(recipe.train.seed))?;
-    // An evaluation takes no gradient, so no loss is scaled.
+    // An evaluation computes no gradient, so the loss scale does not matter.
     let mut weights = read_weights(&checkpoint, engine.max_weights_bytes(), LossScale::ONE)?;
     let mut step = checkpoint.step();
     let mut fitted = None;
@@ -72,7 +71,7 @@ pub fn evaluate_run(
         let max_bytes = engine.max_weights_bytes();
         let (model, info) = read_model(folder, max_bytes, recipe, &data.samples, None)?;
         step = result.step;
-        // It was refitted on new labels; the labels of the run evaluate it.
+        // A calibrator that was refitted on new labels is kept, and evaluated on the labels of the run.
         let kept = info.calibration.filter(|map| map.fitted_on == FittedOn::Later);
         fitted = kept.map(|map| Fitted::Calibrator(Box::new(map)));
         weights = EngineSnapshot { weights: model.clone(), ema: model, ..weights };
@@ -82,7 +81,7 @@ pub fn evaluate_run(
     alone(step, |stop| evaluate_model(&engine, recipe, &data, (step, EvalModel::Ema), mode, stop))
 }
 
-/// Decides what the recipe of a run leaves open, for this machine.
+/// Sets the keys that the recipe of a run leaves open, for this machine.
 fn decide(resolved: &mut Resolved, device: Option<Device>) -> Result<(), TrainError> {
     let train = &resolved.recipe.train;
     let device = device.unwrap_or(train.device.or_else(|| Device::Cpu));
@@ -93,7 +92,7 @@ fn decide(resolved: &mut Resolved, device: Option<Device>) -> Result<(), TrainEr
     Ok(())
 }
 
-/// Runs an evaluation on this process alone, without a stop flag.
+/// Runs an evaluation in this process alone, without a stop flag.
 fn alone<T>(step: u64, run: impl FnOnce(EvalStop<'_>) -> T) -> T {
     let (requested, processes, watch) = (AtomicBool::new(false), ProcessGroup::alone(), Watch::default());
     let warn: Warn = Arc::new(|_| {});

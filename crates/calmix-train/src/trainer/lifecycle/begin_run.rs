@@ -1,4 +1,4 @@
-//! Sets up an opened run for its first step: data, network, state, events.
+//! The setup of an opened run for its first step: data, network, state, events.
 
 use calmix_engine::device::{self, set_threads};
 use calmix_engine::engine::Engine;
@@ -23,7 +23,7 @@ use crate::trainer::step::engine_setup::{MemoryNeed, check_network, settings};
 use crate::trainer::step::stepper::Stepper;
 
 impl<'a> Trainer<'a> {
-    /// Makes the training loop of an opened run, at its first step or at the one after its checkpoint.
+    /// Creates the training loop of an opened run, at its first step or after its checkpoint.
     pub(crate) fn begin(self, opened: OpenedRun) -> Result<TrainLoop<'a>, TrainError> {
         let OpenedRun { recipe: resolved, data, found, run, mut notes } = opened;
         if run.is_some() {
@@ -33,16 +33,19 @@ impl<'a> Trainer<'a> {
         let recipe = &resolved.recipe;
         set_threads(recipe.train.threads as usize);
         let mut settings = settings(recipe, data.samples.classes.len())?;
+        // Each process of a machine gets its own GPU.
         if self.processes.size() > 1 {
             settings.device = settings.device.of_local_rank(self.local.rank, device::visible_gpus());
         }
         let layout = ParallelLayout::new(self.processes, recipe)?;
         let samples = data.samples_per_micro_batch(recipe, &layout).iter().sum();
+        // Refuse before memory is allocated: a process that runs out of it cannot report that.
         MemoryNeed::new(&recipe.method, &settings, samples).check(self.local.processes)?;
         if let Some(found) = &found {
             check_network(&found.checkpoint, &settings)?;
         }
         let mut stepper = Stepper::new(recipe.clone(), settings, data, layout, self.watch)?;
+        // A checkpoint already contains weights that were trained from the backbone.
         if found.is_none()
             && let Some(file) = BackboneFile::read(&recipe.network)?
         {
@@ -87,7 +90,7 @@ impl<'a> Trainer<'a> {
     }
 }
 
-/// Gives an engine the backbone of a file.
+/// Loads the backbone of a file into an engine.
 fn start_from(engine: &mut Engine, file: &BackboneFile) -> Result<(), TrainError> {
     engine.start_from(file.bytes()).map_err(|error| match error {
         EngineError::Weights(_) => file.refused(&error).into(),

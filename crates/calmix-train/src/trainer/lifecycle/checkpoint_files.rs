@@ -1,10 +1,10 @@
 //! The complete state of a run, as the files of a checkpoint.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `live.safetensors`, `ema.safetensors`, `momentum.safetensors` | weights, their average, momentum, as the engine encodes them |
-//! | `labelled.safetensors` | margins of the labelled samples |
-//! | `samples-0.safetensors` and so on | margins and FlexMatch's labels of the unlabelled samples of each micro-batch |
+//! | `live.safetensors`, `ema.safetensors`, `momentum.safetensors` | weights, their EMA, and momentum, in the engine's encoding |
+//! | `labelled.safetensors` | AUM of the labelled samples |
+//! | `samples-0.safetensors` and so on | APM and FlexMatch's labels of each micro-batch's unlabelled samples |
 //! | `state.json` | the method's statistics, counters, the history of evaluations |
 //! | `best.safetensors` | the best model so far, if the recipe selects the best |
 //! | `recipe.toml` | the recipe, so that a resumed run can name each key that changed |
@@ -35,10 +35,10 @@ const STATE: &str = "state.json";
 const BEST: &str = "best.safetensors";
 const RECIPE: &str = "recipe.toml";
 
-/// The size limit of `state.json`: the statistics of a million classes, or some thousand evaluations.
+/// The size limit of `state.json`, enough for the statistics of a million classes or some thousand evaluations.
 const MAX_STATE_BYTES: u64 = 16 << 20;
 
-/// The state of a run besides its network and its samples.
+/// The state of a run apart from its network and its samples.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunProgress {
     pub(crate) starvation: Starvation,
@@ -55,7 +55,7 @@ pub(crate) struct Best {
     pub(crate) weights: Vec<u8>,
 }
 
-/// `state.json`.
+/// The content of `state.json`.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StateFile {
@@ -74,8 +74,8 @@ struct StateFile {
 /// The files of a checkpoint by name.
 pub(crate) type NamedFiles = Vec<(String, Vec<u8>)>;
 
-/// The state of the samples of this process's micro-batches: every process saves its own. A file is encoded when it is written,
-/// since each is as large as the state itself.
+/// Encodes the state of the samples of this process's micro-batches, which every process saves itself. A file is encoded only
+/// when it is written, since it is as large as the state.
 pub(crate) fn sample_files(
     step: u64,
     layout: &ParallelLayout,
@@ -88,7 +88,7 @@ pub(crate) fn sample_files(
     })
 }
 
-/// The state that is the same on every process: rank 0 saves it.
+/// Encodes the state that is the same on every process; rank 0 saves it.
 pub(crate) fn files(
     step: u64,
     train: &TrainState,
@@ -151,12 +151,12 @@ pub(crate) fn restore(
     })
 }
 
-/// The end of the run, if the checkpoint was written after it.
+/// Returns the end of the run, if the checkpoint was written after it.
 pub(crate) fn finished(checkpoint: &Checkpoint) -> Result<Option<Finished>, TrainError> {
     Ok(state(checkpoint)?.finished)
 }
 
-/// The recipe of a checkpoint, as text.
+/// Returns the recipe of a checkpoint, as text.
 pub(crate) fn recipe(checkpoint: &Checkpoint) -> Result<String, TrainError> {
     Ok(String::from_utf8_lossy(&checkpoint.bytes_up_to(RECIPE, calmix_recipe::MAX_RECIPE_BYTES)?)
         .into_owned())

@@ -1,4 +1,4 @@
-//! The end of a run: the last evaluation, the model, its metrics, and the files for its report.
+//! The end of a run: the last evaluation, the model with its metrics, and the files for the report.
 
 use std::cell::RefCell;
 
@@ -25,13 +25,13 @@ use crate::trainer::ranks::eval_stop::EvalStop;
 use crate::trainer::step::stepper::Stepper;
 
 impl TrainLoop<'_> {
-    /// Ends a run after its last step: makes the last evaluation and writes the resulting model and its metrics; or nothing, if
-    /// the run has to stop before.
+    /// Ends a run after its last step: makes the last evaluation, and writes the resulting model and its metrics. Writes nothing
+    /// if the run has to stop first.
     pub(crate) fn finish(mut self) -> Result<Outcome, TrainError> {
-        // The evaluation takes long and may be abandoned or killed. The checkpoint of the end takes the place of this one.
+        // Save first, because the evaluation takes long and may be abandoned or killed. The final checkpoint replaces this one.
         self.saver.try_save(self.step, &self.stepper, &mut self.log)?;
         match self.conclude() {
-            // What was written since the checkpoint is cut or written again.
+            // Events after this checkpoint are cut on resume, and written again.
             Err(error) if error.is_stopped() => Ok(Outcome::Stopped { step: self.saver.saved.unwrap_or(0) }),
             finished => finished.map(Outcome::Finished),
         }
@@ -55,9 +55,9 @@ impl TrainLoop<'_> {
         self.write(model, pseudo)
     }
 
-    /// The model of the last step.
+    /// Evaluates the model of the last step.
     fn last_model(&mut self) -> Result<ResultingModel, TrainError> {
-        // Where the best model is the result, this evaluation only decides which one that is.
+        // If the best model is the result, this evaluation only decides whether the last one is the best.
         let is_result = !keeps_best(self.stepper.recipe.selection);
         let mode = if is_result { EvalMode::Final } else { EvalMode::MetricsOnly };
         let stop = self.stepper.eval_stop(self.step, self.signals.stop(), &self.warn);
@@ -66,7 +66,7 @@ impl TrainLoop<'_> {
         Ok(ResultingModel { step: self.step, weights, evaluation, heads: None, head: None })
     }
 
-    /// The best model so far, if the recipe selects it; rank 0 has it.
+    /// Returns the best model so far, if the recipe selects it; only rank 0 has it.
     fn best_of_all(&self) -> Result<Option<Best>, TrainError> {
         let processes = &self.stepper.layout.processes;
         let best = self.log.progress.best.as_ref();
@@ -79,7 +79,7 @@ impl TrainLoop<'_> {
         Ok(step.map(|step| Best { step, weights }))
     }
 
-    /// Evaluates the best model in place of the last one, then restores the last one.
+    /// Evaluates the best model in place of the last one, and restores the last one.
     fn best_model(&mut self, best: Best) -> Result<ResultingModel, TrainError> {
         let engine = &mut self.stepper.state.engine;
         let last = engine.snapshot()?;
@@ -109,7 +109,7 @@ impl TrainLoop<'_> {
         Ok(ResultingModel { step, weights, evaluation, heads: None, head: None })
     }
 
-    /// Writes the files of a finished run, then its last event, then the checkpoint that marks it as finished.
+    /// Writes the files of a finished run, its last event, and then the checkpoint that marks it as finished.
     fn write(
         &mut self,
         model: ResultingModel,
@@ -136,20 +136,20 @@ impl TrainLoop<'_> {
         Ok(finished)
     }
 
-    /// The signal by which an evaluation learns that the run has to stop.
+    /// Returns the stop signal of an evaluation.
     fn eval_stop(&self) -> EvalStop<'_> {
         self.stepper.eval_stop(self.step, self.signals.stop(), &self.warn)
     }
 }
 
-/// The margins of all samples on rank 0; on the other ranks, those of their own samples.
+/// Returns the margins of all samples on rank 0; on the other ranks, those of their own samples.
 pub(crate) fn sample_margins(stepper: &Stepper) -> Result<SampleMargins, TrainError> {
     let mut margins = SampleMargins::of(&stepper.state.labelled, &stepper.state.samples);
     let processes = &stepper.layout.processes;
     if processes.size() > 1 {
         let message = serde_json::to_vec(&margins).map_err(unreadable)?;
         for other in processes.gather_bytes(0, message)?.iter().skip(1) {
-            // Every process has all labelled samples.
+            // Every process has all labelled samples, so only the unlabelled ones are merged.
             let other: SampleMargins = serde_json::from_slice(other).map_err(unreadable)?;
             margins.unlabelled.merge(&other.unlabelled);
         }
@@ -157,10 +157,10 @@ pub(crate) fn sample_margins(stepper: &Stepper) -> Result<SampleMargins, TrainEr
     Ok(margins)
 }
 
-/// Thumbnails of samples as evaluation sees them; rank 0 makes them while the others wait.
+/// Makes thumbnails of samples in their evaluation view, on rank 0 while the others wait.
 ///
 /// # Errors
-/// [`LifecycleError::Stopped`](calmix_lifecycle::LifecycleError::Stopped) if `stop` requests it, on all processes alike.
+/// [`LifecycleError::Stopped`](calmix_lifecycle::LifecycleError::Stopped) if `stop` requests it, on all processes.
 pub(crate) fn thumbnails(
     ids: &[u64],
     recipe: &Recipe,

@@ -1,4 +1,4 @@
-//! Opens a run: rank 0 starts or resumes it; then the other ranks open it with the recipe that rank 0 broadcasts.
+//! Opening a run: rank 0 starts or resumes it; then the other ranks open it with the recipe that rank 0 broadcasts.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ use crate::trainer::ranks::sync::RunFingerprint;
 use crate::trainer::{Trainer, threads};
 
 impl Trainer<'_> {
-    /// Starts a run: its folder, its dataset, its split, its recipe.
+    /// Starts a run: creates its folder, opens its dataset, draws its split, and stores its recipe.
     pub(crate) fn open_new(
         &self,
         mut recipe: Resolved,
@@ -106,7 +106,7 @@ impl Trainer<'_> {
             return Ok(RankZeroRun::Finished(finished));
         }
         let mut notes = prepare_missing(&recipe.recipe, run.paths())?;
-        notes.extend(other_bits(&before, &recipe));
+        notes.extend(summation_order_note(&before, &recipe));
         let inputs = match &found {
             Some(found) => RunInputs::from(&found.checkpoint.manifest().identity),
             None => RunInputs::of(folder)?,
@@ -117,7 +117,7 @@ impl Trainer<'_> {
         Ok(RankZeroRun::Run(Box::new(OpenedRun { recipe, data, run: Some(run), found, notes })))
     }
 
-    /// Opens what rank 0 has opened. The place of the dataset and the loader settings may differ from machine to machine.
+    /// Opens the run that rank 0 has opened. The path of the dataset and the loader settings may differ between machines.
     pub(crate) fn follow(
         &self,
         text: &str,
@@ -173,7 +173,7 @@ impl Trainer<'_> {
     }
 }
 
-/// Warns if the number of processes decides the number of micro-batches: the result then differs from that of one process.
+/// Warns if the number of micro-batches follows from the number of processes: the result then differs from that of one process.
 fn micro_batch_note(recipe: &Recipe) -> Option<Note> {
     let (micro_batches, train) = (recipe.train.micro_batches, &recipe.train);
     let rows = train.batch + 2 * recipe.unlabelled();
@@ -188,8 +188,8 @@ fn micro_batch_note(recipe: &Recipe) -> Option<Note> {
     })
 }
 
-/// Warns if a setting changed that may change on resuming but decides the order in which numbers are added up.
-fn other_bits(before: &Resolved, now: &Resolved) -> Option<Note> {
+/// Warns if a changed setting is allowed to change but affects the order of summation, and so the last bits.
+fn summation_order_note(before: &Resolved, now: &Resolved) -> Option<Note> {
     let (was, is) = (&before.recipe.train, &now.recipe.train);
     let changed = (was.device, was.threads) != (is.device, is.threads);
     changed.then(|| Note {
@@ -199,7 +199,7 @@ fn other_bits(before: &Resolved, now: &Resolved) -> Option<Note> {
     })
 }
 
-/// Refuses settings that recipes can express but this version cannot run.
+/// Refuses settings that are valid but that this version cannot run.
 fn supported(recipe: &Resolved, processes: usize) -> Result<(), TrainError> {
     let train = &recipe.recipe.train;
     let (groups, micro_batches) = (train.groups, train.micro_batches);

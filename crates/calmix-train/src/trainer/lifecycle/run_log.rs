@@ -1,4 +1,4 @@
-//! What a run logs of its steps and evaluations, when, and its pace.
+//! The log of a run: which steps and evaluations it has, and the pace.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::trainer::ranks::layout::ParallelLayout;
 use crate::trainer::step::step_stats::{LogWindow, StepStats};
 use crate::trainer::step::stepper::{StepResult, Stepper};
 
-/// The events of a run, and the state that is needed to write the next ones.
+/// The events of a run, and the state needed to write the next ones.
 pub(crate) struct RunLog<'a> {
     pub(crate) events: EventWriter<'a>,
     pub(crate) progress: RunProgress,
@@ -24,7 +24,7 @@ pub(crate) struct RunLog<'a> {
 }
 
 impl<'a> RunLog<'a> {
-    /// Continues with the progress that a checkpoint has.
+    /// Continues with the progress in a checkpoint.
     pub(crate) fn new(events: EventWriter<'a>, progress: RunProgress, recipe: &Recipe) -> Self {
         Self { events, progress, evaluations: EvaluationLog::new(recipe) }
     }
@@ -33,7 +33,7 @@ impl<'a> RunLog<'a> {
         self.progress.history.iter().any(|seen| seen.step == step)
     }
 
-    /// Writes the result of a step; in full if it `is_logged`.
+    /// Logs the result of a step; in full if `is_logged`.
     pub(crate) fn step(
         &mut self,
         step: u64,
@@ -48,7 +48,7 @@ impl<'a> RunLog<'a> {
             |(id, problem): &(u64, String)| SkippedSample { row: 0, id: *id, problem: problem.clone() };
         let skipped: Vec<SkippedSample> = status.skipped.iter().map(skip).collect();
         let first = self.progress.tally.skipped == 0;
-        // A batch has as many rows as fit into memory.
+        // A batch fits into memory, so its number of rows fits into a usize.
         let corrupt = stepper.recipe.loader.corrupt();
         self.progress.tally.add(status.seen as usize, &skipped, corrupt)?;
         match result {
@@ -82,13 +82,13 @@ impl<'a> RunLog<'a> {
         Ok(())
     }
 
-    /// Writes the predictions and the metrics of an evaluation after `step` steps.
+    /// Logs the predictions and the metrics of an evaluation after `step` steps.
     pub(crate) fn evaluation(&mut self, step: u64, output: &EvalOutput) -> Result<(), TrainError> {
         Ok(self.evaluations.write(step, output, &mut self.progress.history, &mut self.events)?)
     }
 }
 
-/// The event of a step that was trained on.
+/// Returns the event of a step that was trained on.
 fn step_event(
     step: u64,
     rate: f64,
@@ -114,7 +114,7 @@ fn step_event(
     }
 }
 
-/// The warning about the first corrupt sample of a run; further ones are only counted.
+/// Returns the warning about the first corrupt sample of a run; further ones are only counted.
 fn corrupt_note(step: u64, first: &SkippedSample) -> Note {
     Note {
         step,
@@ -123,17 +123,17 @@ fn corrupt_note(step: u64, first: &SkippedSample) -> Note {
     }
 }
 
-/// Reads the clocks and counters of a run.
+/// The clocks and counters of a run.
 pub(crate) struct Timer {
     began: Instant,
     pacer: Pacer,
     exchanged: (u64, Duration, Collectives),
     first_step: u64,
-    /// When the pace between two intervals is due next.
+    /// The time of the next estimate of the pace within an interval.
     next_estimate: Duration,
 }
 
-/// The time between two paces within an interval.
+/// The time between two estimates within an interval.
 const ESTIMATE_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Timer {
@@ -143,7 +143,7 @@ impl Timer {
         Self { began, pacer, exchanged, first_step, next_estimate: ESTIMATE_INTERVAL }
     }
 
-    /// The pace since the last interval.
+    /// Returns the pace since the last interval, and starts a new one.
     pub(crate) fn pace(&mut self, step: u64, layout: &ParallelLayout, counters: Counters) -> Pace {
         let reading = self.reading(step, layout, counters);
         self.next_estimate = reading.elapsed + ESTIMATE_INTERVAL;
@@ -151,8 +151,8 @@ impl Timer {
         self.pacer.pace(reading)
     }
 
-    /// The pace since the last interval, from time to time. The first step alone is not representative, since libtorch warms
-    /// up in it.
+    /// Returns the pace of the interval so far, from time to time. The first step alone is not representative, since libtorch
+    /// warms up in it.
     pub(crate) fn current_pace(
         &mut self,
         step: u64,
@@ -165,7 +165,7 @@ impl Timer {
             return None;
         }
         self.next_estimate = reading.elapsed + ESTIMATE_INTERVAL;
-        // A copy: the interval still begins where the last one ended.
+        // Use a copy, so that the interval itself continues.
         Some(self.pacer.clone().pace(reading))
     }
 
@@ -174,7 +174,7 @@ impl Timer {
         let since = (now.0 - before.0, now.1.saturating_sub(before.1), now.2.since(before.2));
         Reading {
             step,
-            // Of all processes: a micro-batch has as many images whoever runs it.
+            // Images of all processes: each micro-batch has the same number.
             images: counters.images * layout.all() as u64 / layout.local().len().max(1) as u64,
             elapsed: self.began.elapsed(),
             waited: counters.waited,
@@ -183,7 +183,7 @@ impl Timer {
     }
 }
 
-/// The communication of this process with the others: bytes sent, time, collectives.
+/// Returns the communication of this process: bytes sent, time, collectives.
 fn exchanged(layout: &ParallelLayout) -> (u64, Duration, Collectives) {
     (layout.processes.sent(), layout.processes.waited(), layout.collectives())
 }

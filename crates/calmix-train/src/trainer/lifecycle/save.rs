@@ -1,4 +1,4 @@
-//! Saves a checkpoint: every rank writes its files, and rank 0 commits what all have written.
+//! Saving a checkpoint: every rank writes its files, and rank 0 commits those of all.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::trainer::ranks::collect_results::{all_gather_results, broadcast_resul
 use crate::trainer::step::StepPhase;
 use crate::trainer::step::stepper::Stepper;
 
-/// Saves the checkpoints of a run.
+/// The writer of a run's checkpoints.
 pub(crate) struct CheckpointSaver {
-    /// The checkpoints of the run, on rank 0, which commits them.
+    /// The checkpoints of the run, on rank 0 only, which commits them.
     pub(crate) checkpoints: Option<Checkpoints>,
-    /// Where the other ranks write their files of a checkpoint.
+    /// The disk that the other ranks write their files of a checkpoint to.
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) identity: Identity,
-    /// The recipe as the run's folder has it.
+    /// The recipe in the run's folder.
     pub(crate) recipe_toml: String,
     /// The step of the newest checkpoint.
     pub(crate) saved: Option<u64>,
@@ -45,8 +45,8 @@ impl CheckpointSaver {
         }
     }
 
-    /// Saves a checkpoint of the state as it is after `step` steps, if there is none of it. That of the end takes the
-    /// place of the one before the last evaluation.
+    /// Saves a checkpoint of the state after `step` steps, unless there is one. The final checkpoint replaces the one before the
+    /// last evaluation.
     pub(crate) fn save(
         &mut self,
         step: u64,
@@ -69,6 +69,7 @@ impl CheckpointSaver {
             Ok((writer, _)) => Ok(writer.parts().folder().to_path_buf()),
             Err(error) => Err(error.as_text()),
         };
+        // Broadcast rank 0's error too, so that no rank waits for a checkpoint that was not begun.
         let folder = broadcast_result(processes, begun.as_ref().map(folder));
         let begun = begun.transpose()?;
         let folder = folder?;
@@ -91,6 +92,7 @@ impl CheckpointSaver {
         };
         let written = write();
         stepper.watch.enter(StepPhase::Save, step);
+        // Gather the results before returning an error: the other ranks would wait for one that left early.
         let written = all_gather_results(processes, written)?.concat();
         let identity = self.identity.clone();
         let committed = begun.map(|(writer, journal)| writer.commit(identity, journal, written));

@@ -1,10 +1,10 @@
-//! The training loop: the steps of a run, and what is written between them.
+//! The training loop: the steps of a run, with the events, checkpoints and evaluations between them.
 //!
 //! The loop writes the event of a step, then a checkpoint that records where the journal ended, then the predictions of an
-//! evaluation, then its events: an evaluation takes long, and a run that has to stop abandons it. A run that resumes from
-//! the checkpoint writes everything after it again, byte for byte, and starts with the evaluation that the checkpoint
-//! lacks; so a kill between any two writes changes nothing in the end. The last step is saved before the last evaluation
-//! too, and once more as the last thing that a run writes: a run that has that checkpoint is finished.
+//! evaluation, then its events: an evaluation takes long, and a run that has to stop abandons it. A run that resumes from the
+//! checkpoint writes everything after it again, byte for byte, and starts with the evaluation that was due; so a kill between any
+//! two writes does not change the final files. The last step is also saved before the last evaluation, and once more at the very
+//! end: a run with that checkpoint is finished.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,7 +24,7 @@ use crate::trainer::ranks::step_signals::StepSignals;
 use crate::trainer::ranks::sync::Heartbeat;
 use crate::trainer::step::stepper::{StepResult, Stepper};
 
-/// A run that trains: the stepper, the log and the checkpoints.
+/// A run in training: the stepper, the log and the checkpoints.
 pub(crate) struct TrainLoop<'a> {
     pub(crate) stepper: Stepper,
     pub(crate) signals: StepSignals<'a>,
@@ -45,6 +45,7 @@ impl TrainLoop<'_> {
         let mut timer = Timer::new(&self.stepper.layout, self.step, total);
         let mut evaluates = self.lacks_evaluation();
         while self.step < total {
+            // The checkpoint of this step is already saved, so a run that stops here resumes with the evaluation.
             if std::mem::take(&mut evaluates) {
                 match self.evaluate() {
                     Err(error) if error.is_stopped() => return self.stopped(),
@@ -68,6 +69,7 @@ impl TrainLoop<'_> {
             {
                 self.log.events.notify_sinks_only(straggler)?;
             }
+            // Another process has no batch, so no process has taken the step.
             if let StepResult::NoBatch = report.result {
                 return self.end_without_batch(None);
             }
@@ -82,7 +84,7 @@ impl TrainLoop<'_> {
                 self.log.events.current_pace(&pace);
             }
             evaluates = self.lacks_evaluation();
-            // The last step has an end of its own.
+            // The last step is evaluated and saved by the end of the run.
             if self.step < total && (evaluates || self.step.is_multiple_of(recipe.checkpoint.every)) {
                 self.saver.try_save(self.step, &self.stepper, &mut self.log)?;
             }
@@ -103,14 +105,15 @@ impl TrainLoop<'_> {
         Ok(Outcome::Stopped { step: self.step })
     }
 
-    /// Ends a run at the boundary between two steps, since a process has no batch for the next one: this process, for the
-    /// reason in `error`, or another.
+    /// Ends a run between two steps, because a process has no batch for the next one: this process, for the reason in `error`, or
+    /// another one. The state is saved in any case, if possible.
     ///
     /// # Errors
-    /// Why there is no batch, unless the run has to stop; the state is saved in any case, if possible.
+    /// The reason why there is no batch, unless the run has to stop.
     fn end_without_batch(mut self, error: Option<DataError>) -> Result<Outcome, TrainError> {
         if error.is_some() && self.stepper.layout.processes.size() > 1 {
-            // The other ranks are about to gather the status of the step: this one must take part, or they would wait in vain.
+            // The other ranks are about to gather the status of the step. This one takes part with a blank batch, or they would
+            // wait in vain.
             let blank = self.stepper.data.blank_batch(self.step, &self.stepper.partition);
             self.stepper.step(&blank, Heartbeat { no_batch: true, ..self.signals.heartbeat() })?;
         }
@@ -130,8 +133,8 @@ impl TrainLoop<'_> {
         }
     }
 
-    /// Whether an evaluation is due after the last step and has not been made: also where a run resumes from a checkpoint
-    /// that was made before it. The last step has an end of its own.
+    /// Returns whether an evaluation is due after the last step, for example because the run was resumed from the checkpoint
+    /// before it. The last step is evaluated by the end of the run.
     fn lacks_evaluation(&self) -> bool {
         let recipe = &self.stepper.recipe;
         let is_due = self.step > 0 && self.step.is_multiple_of(recipe.evaluate.every);

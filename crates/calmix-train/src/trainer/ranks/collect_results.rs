@@ -45,7 +45,7 @@ pub(crate) fn broadcast_result<T: Serialize + DeserializeOwned, E: Into<TrainErr
     received.unwrap_or_else(nothing).map_err(|error| error.into_error(0))
 }
 
-/// All-gathers the results of all ranks, or returns the first error: a rank's own error as it is, another rank's as
+/// All-gathers the results of all ranks, or returns the first error. A rank gets its own error unchanged, and another rank's as
 /// text.
 pub(crate) fn all_gather_results<T: Serialize + DeserializeOwned, E: Into<TrainError>>(
     processes: &ProcessGroup,
@@ -62,7 +62,7 @@ pub(crate) fn all_gather_results<T: Serialize + DeserializeOwned, E: Into<TrainE
     received.into_iter().enumerate().map(read).collect()
 }
 
-/// The error of a message that is not the JSON this rank expects.
+/// Returns the error of a message that is not the expected JSON.
 pub(crate) fn unreadable(error: serde_json::Error) -> TrainError {
     TrainError::UnreadableMessage(Some(error))
 }

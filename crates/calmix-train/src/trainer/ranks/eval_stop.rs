@@ -1,5 +1,4 @@
-//! How an evaluation is abandoned when a run has to stop: all processes leave it at the same place. Its progress is shown
-//! meanwhile.
+//! Abandoning an evaluation when a run has to stop: all processes leave it at the same point. Also reports its progress.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +9,7 @@ use calmix_lifecycle::evaluation::ProgressFn;
 use crate::trainer::error::TrainError;
 use crate::trainer::step::{StepPhase, Watch};
 
-/// Whether this process has received a request to stop, and how it learns of requests to the others.
+/// The request to stop of this process, and the collectives that spread requests to all processes.
 #[derive(Clone, Copy)]
 pub(crate) struct EvalStop<'a> {
     pub(crate) requested: &'a AtomicBool,
@@ -27,10 +26,10 @@ const STOP: u8 = 1;
 const DONE: u8 = 2;
 
 impl EvalStop<'_> {
-    /// Fails if a process received a request to stop. All processes have to call it the same number of times.
+    /// Fails if any process received a request to stop. All processes must call it the same number of times.
     ///
     /// # Errors
-    /// [`LifecycleError::Stopped`](calmix_lifecycle::LifecycleError::Stopped) with all processes alike, or a lost process.
+    /// [`LifecycleError::Stopped`](calmix_lifecycle::LifecycleError::Stopped) on all processes, or a lost process.
     pub(crate) fn check(&self) -> Result<(), TrainError> {
         self.watch.enter(StepPhase::Evaluate, self.step);
         match self.gather(false)? {
@@ -39,13 +38,13 @@ impl EvalStop<'_> {
         }
     }
 
-    /// Whether this process received a request to stop: it need not wait for its next batch.
+    /// Returns whether this process received a request to stop, so that it need not wait for its next batch.
     pub(crate) fn is_requested(&self) -> bool {
         self.requested.load(Ordering::Relaxed)
     }
 
-    /// For processes that have nothing to do while the first one calls [`check`](Self::check) as often as it likes:
-    /// returns when it is [done](Self::done).
+    /// Waits while rank 0 alone works and calls [`check`](Self::check) any number of times; returns when it calls
+    /// [`done`](Self::done).
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -59,12 +58,12 @@ impl EvalStop<'_> {
         }
     }
 
-    /// On rank 0: tells the ranks that wait for it to continue.
+    /// Lets the waiting ranks continue; called on rank 0.
     pub(crate) fn done(&self) -> Result<(), TrainError> {
         self.gather(true).map(drop)
     }
 
-    /// Whether any process has to stop, and whether rank 0 is done.
+    /// Returns whether any process has to stop, and whether rank 0 is done.
     fn gather(&self, done: bool) -> Result<(bool, bool), TrainError> {
         let stop = self.is_requested();
         if self.processes.size() == 1 {

@@ -1,5 +1,5 @@
-//! Which checkpoint the processes of a run resume from: the newest one that all of them can use. Each verifies the files
-//! that it has to read, and no others.
+//! The choice of the checkpoint that processes resume from: the newest one that all of them can use. Each verifies only the files
+//! that it has to read.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use calmix_run::error::RunError;
 use super::collect_results::{all_gather_results, broadcast_result};
 use crate::trainer::error::TrainError;
 
-/// Finds the newest checkpoint in a folder of checkpoints that every process can use; `None` if there are no checkpoints.
+/// Finds the newest checkpoint that every process can use; `None` if there are no checkpoints.
 pub(crate) fn find_checkpoint(
     processes: &ProcessGroup,
     folder: &Path,
@@ -56,13 +56,13 @@ pub(crate) fn find_checkpoint(
     Err(RunError::NoneUsable { folder: folder.to_owned(), skipped }.into())
 }
 
-/// The file with the samples of a micro-batch.
+/// Returns the name of the file with the samples of a micro-batch.
 pub(crate) fn samples_of(micro_batch: usize) -> String {
     format!("samples-{micro_batch}.safetensors")
 }
 
-/// Whether a rank has to read a file of a checkpoint of a run with `micro_batches` micro-batches in all: every file, except the
-/// samples of micro-batches that other ranks run.
+/// Returns whether a rank has to read a file of a checkpoint with `micro_batches` micro-batches: every file, except the samples
+/// of micro-batches that other ranks run.
 fn is_read_by(name: &str, micro_batches: usize, rank: usize, size: usize) -> bool {
     !name.starts_with("samples-")
         || held(micro_batches, rank, size).any(|micro_batch| samples_of(micro_batch) == name)

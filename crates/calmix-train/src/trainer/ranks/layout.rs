@@ -1,8 +1,8 @@
-//! Which process runs which micro-batches of a step, and which share of its machine it has.
+//! The assignment of a step's micro-batches to processes.
 //!
 //! A step has G groups of K micro-batches each, whichever processes run them. W processes, at most G·K, run consecutive
-//! micro-batches, as many each if their number allows it, or else one more on some. The processes that run micro-batches of the
-//! same group gather the outputs of the network for it and make the same plan.
+//! micro-batches; their numbers differ by at most one. The processes that run micro-batches of the same group gather the
+//! network's outputs for it and make the same plan.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use calmix_run::events::Collectives;
 
 use crate::trainer::error::TrainError;
 
-/// The processes of a run, and what this one runs.
+/// The processes of a run, and the micro-batches of this one.
 pub(crate) struct ParallelLayout {
     pub(crate) processes: ProcessGroup,
     micro_batching: MicroBatching,
@@ -24,15 +24,15 @@ pub(crate) struct ParallelLayout {
     rows: RowsPerMicroBatch,
 }
 
-/// A group that this process runs micro-batches of.
+/// A group of which this process runs micro-batches.
 pub(crate) struct GroupMembership {
     pub(crate) group: usize,
     /// The processes that run micro-batches of the group.
     pub(crate) processes: ProcessGroup,
-    /// The micro-batches of the group that each of them runs, in order of rank.
+    /// The group's micro-batches of each of these processes, in order of rank.
     members: Vec<Range<usize>>,
     rows: RowsPerMicroBatch,
-    /// Where the micro-batches of the group that this process runs stand among all that it runs.
+    /// The range of the group's micro-batches among all micro-batches of this process.
     pub(crate) local: Range<usize>,
 }
 
@@ -56,7 +56,7 @@ impl ParallelLayout {
         Ok(Self { processes, micro_batching, memberships, rows })
     }
 
-    /// Whether this is rank 0, which writes the run's files and passes its events to the sinks.
+    /// Returns whether this is rank 0, which writes the run's files and passes its events to the sinks.
     pub(crate) fn leads(&self) -> bool {
         self.processes.rank() == 0
     }
@@ -65,45 +65,45 @@ impl ParallelLayout {
         self.micro_batching
     }
 
-    /// Groups of a step.
+    /// Returns the number of groups per step.
     pub(crate) fn groups(&self) -> usize {
         self.micro_batching.groups.get() as usize
     }
 
-    /// Micro-batches of a step.
+    /// Returns the number of micro-batches per step.
     pub(crate) fn all(&self) -> usize {
         self.micro_batching.all().count()
     }
 
-    /// The micro-batches that this process runs, counted over the whole step.
+    /// Returns the micro-batches of this process, by their index in the step.
     pub(crate) fn local(&self) -> Range<usize> {
         held(self.all(), self.processes.rank(), self.processes.size())
     }
 
-    /// The micro-batches that each process runs, in order of rank, counted over the whole step.
+    /// Returns the micro-batches of each process in order of rank, by their index in the step.
     pub(crate) fn micro_batches_by_rank(&self) -> Vec<Range<usize>> {
         let all = self.all();
         let size = self.processes.size();
         (0..size).map(|rank| held(all, rank, size)).collect()
     }
 
-    /// The micro-batches that this process runs, by group and index.
+    /// Returns the micro-batches of this process, by group and index.
     pub(crate) fn micro_batches(&self) -> Vec<MicroBatch> {
         let Range { start, end } = self.local();
         self.micro_batching.all().skip(start).take(end - start).collect()
     }
 
-    /// The groups that this process runs micro-batches of, in order.
+    /// Returns the groups of which this process runs micro-batches, in order.
     pub(crate) fn memberships(&self) -> &[GroupMembership] {
         &self.memberships
     }
 
-    /// How the rows of this process's batches are split.
+    /// Returns the division of this process's batches into micro-batches.
     pub(crate) fn partition(&self) -> Partition {
         Partition::equal(self.micro_batching, self.rows, self.local().len())
     }
 
-    /// The number of collectives that this process has taken part in so far.
+    /// Returns the number of collectives of this process so far.
     pub(crate) fn collectives(&self) -> Collectives {
         let in_groups =
             |operation| self.memberships.iter().map(|membership| membership.processes.calls(operation)).sum();
@@ -117,28 +117,28 @@ impl ParallelLayout {
 }
 
 impl GroupMembership {
-    /// The micro-batches of the group that its processes run, in order of rank.
+    /// Returns the group's micro-batches of each of its processes, in order of rank.
     pub(crate) fn members(&self) -> &[Range<usize>] {
         &self.members
     }
 
-    /// The micro-batches of the group that this process runs.
+    /// Returns the group's micro-batches that this process runs.
     pub(crate) fn micro_batches(&self) -> Range<usize> {
         self.members.get(self.processes.rank()).cloned().unwrap_or_default()
     }
 
-    /// The rows of a micro-batch, within the batch of the group if `micro_batch` counts those of the group, or else within the
+    /// Returns the rows of a micro-batch: in the batch of the group if `micro_batch` counts those of the group, otherwise in the
     /// batch of this process.
     pub(crate) fn rows(&self, micro_batch: usize) -> MicroBatchRows {
         self.rows.of(micro_batch..micro_batch + 1)
     }
 
-    /// The rows of this process that belong to the group, within its batch.
+    /// Returns the rows of the group in the batch of this process.
     pub(crate) fn local_rows(&self) -> MicroBatchRows {
         self.rows.of(self.local.clone())
     }
 
-    /// The position of a row of the group's batch in this process's batch; `None` if another process has it.
+    /// Converts a row of the group's batch to one of this process's batch; `None` if another process has it.
     pub(crate) fn local_row(&self, row: Row) -> Option<Row> {
         let micro_batches = self.micro_batches();
         if !micro_batches.contains(&self.micro_batch_of(row)) {
@@ -152,18 +152,18 @@ impl GroupMembership {
         })
     }
 
-    /// The micro-batch of a row of the group's batch.
+    /// Returns the micro-batch of a row in the group's batch.
     pub(crate) fn micro_batch_of(&self, row: Row) -> usize {
         self.rows.micro_batch_of(row)
     }
 
-    /// The rank, among the group's processes, of the one that runs a micro-batch.
+    /// Returns the process that runs a micro-batch, by its rank among the group's processes.
     pub(crate) fn owner(&self, micro_batch: usize) -> usize {
         self.members.iter().position(|micro_batches| micro_batches.contains(&micro_batch)).unwrap_or(0)
     }
 }
 
-/// Every process has to call this, also for groups that it does not belong to.
+/// Connects the subgroups that this process is a member of. All processes have to call it.
 fn memberships(
     processes: &ProcessGroup,
     micro_batching: MicroBatching,
@@ -177,7 +177,7 @@ fn memberships(
         let Range { start: first, end } = micro_batching.of_group(group);
         let runs_some = |&rank: &usize| of_rank(rank).start < end && first < of_rank(rank).end;
         let members: Vec<usize> = (0..processes.size()).filter(runs_some).collect();
-        // Neighbours, since each process runs consecutive micro-batches.
+        // The members are neighbours, since processes run consecutive micro-batches.
         let ranks = members.first().copied().unwrap_or(0)..members.last().map_or(0, |last| last + 1);
         let Some(subgroup) = processes.subgroup(&format!("group-{group}"), ranks.clone())? else { continue };
         let of_group = |rank| {
@@ -195,17 +195,17 @@ fn memberships(
     Ok(memberships)
 }
 
-/// This process among those of its machine.
+/// This process among the processes of its machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LocalProcesses {
-    /// Its local rank, which chooses its GPU.
+    /// The local rank, which selects the GPU.
     pub(crate) rank: usize,
     /// The number of processes on the machine.
     pub(crate) processes: usize,
 }
 
 impl Default for LocalProcesses {
-    /// A process that is alone on its machine.
+    /// Returns a process that is alone on its machine.
     fn default() -> Self {
         Self { rank: 0, processes: 1 }
     }

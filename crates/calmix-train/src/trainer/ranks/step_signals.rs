@@ -1,4 +1,4 @@
-//! The signals that processes exchange in each step: requests to stop, and which process is late.
+//! The signals that processes exchange in each step: requests to stop, and the working times that reveal a straggler.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,15 +12,15 @@ use super::sync::Heartbeat;
 /// The signals of one process, from step to step.
 pub(crate) struct StepSignals<'a> {
     stop: &'a AtomicBool,
-    /// Whether a heartbeat of the last step had a request to stop.
+    /// Whether a heartbeat of the last step contained a request to stop.
     stop_received: bool,
-    /// How long the last step took, without waiting for other processes.
+    /// The duration of the last step without the time spent waiting for other processes.
     busy: Duration,
     stragglers: StragglerDetector,
 }
 
 impl<'a> StepSignals<'a> {
-    /// Before the first step. `stop` becomes true when this process receives a request to stop.
+    /// Creates the signals before the first step. `stop` becomes true when this process receives a request to stop.
     pub(crate) fn new(stop: &'a AtomicBool) -> Self {
         Self { stop, stop_received: false, busy: Duration::ZERO, stragglers: StragglerDetector::default() }
     }
@@ -29,30 +29,31 @@ impl<'a> StepSignals<'a> {
         Heartbeat { stop: self.stop.load(Ordering::Relaxed), busy: self.busy, ..Heartbeat::default() }
     }
 
-    /// Reads the heartbeats of all processes, which run as many `micro_batches` each; returns a warning if one is a straggler.
+    /// Reads the heartbeats of all processes, whose micro-batches are `micro_batches`; returns a warning about a straggler, if
+    /// any.
     pub(crate) fn read(&mut self, heartbeats: &[Heartbeat], micro_batches: &[Range<usize>]) -> Option<Note> {
         self.stop_received |= heartbeats.iter().any(|beat| beat.stop);
         self.stragglers.update(heartbeats, micro_batches)
     }
 
-    /// Sets how long this process worked on the last step.
+    /// Sets the time for which this process worked on the last step.
     pub(crate) fn set_busy(&mut self, busy: Duration) {
         self.busy = busy;
     }
 
-    /// Whether the run has to stop before the next step. Several processes stop at the step after the one in which all
-    /// received the request.
+    /// Returns whether the run has to stop before the next step. Several processes stop one step after the heartbeats with the
+    /// request.
     pub(crate) fn stop_requested(&self, processes: &ProcessGroup) -> bool {
         if processes.size() == 1 { self.stop.load(Ordering::Relaxed) } else { self.stop_received }
     }
 
-    /// Becomes true when this process receives a request to stop.
+    /// Returns the flag that becomes true when this process receives a request to stop.
     pub(crate) fn stop(&self) -> &'a AtomicBool {
         self.stop
     }
 }
 
-/// Detects a process that all others wait for.
+/// A detector of a process that all others wait for.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StragglerDetector {
     sums: Vec<Duration>,
@@ -61,11 +62,11 @@ pub(crate) struct StragglerDetector {
 }
 
 impl StragglerDetector {
-    /// Steps over which work is compared.
+    /// The number of steps over which working times are compared.
     const WINDOW: u32 = 10;
 
-    /// Adds the working times of all processes, which run as many micro-batches each; once per window, returns a warning about
-    /// one that takes more than 1.5 times as long per micro-batch as the others.
+    /// Adds the working times of all processes, whose micro-batches are `micro_batches`. Once per window, returns a warning about
+    /// a process that takes more than 1.5 times as long per micro-batch as the others.
     pub(crate) fn update(
         &mut self,
         heartbeats: &[Heartbeat],
@@ -73,7 +74,7 @@ impl StragglerDetector {
     ) -> Option<Note> {
         self.sums.resize(heartbeats.len(), Duration::ZERO);
         for ((sum, beat), micro_batches) in self.sums.iter_mut().zip(heartbeats).zip(micro_batches) {
-            // A process with one micro-batch more is not slow.
+            // Divide by the number of micro-batches, so that a process with one more does not count as slow.
             *sum += beat.busy / u32::try_from(micro_batches.len().max(1)).unwrap_or(u32::MAX);
         }
         self.steps += 1;

@@ -1,4 +1,4 @@
-//! How the processes of a run stay in step: they check that they train the same run, and notice weights that diverge.
+//! Keeping the processes of a run in step: they check that they train the same run, and detect weights that diverge.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use serde::{Deserialize, Serialize};
 use super::collect_results::{all_gather_results, unreadable};
 use crate::trainer::error::TrainError;
 
-/// What must be the same on every process.
+/// The properties of a run that must be the same on every process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunFingerprint {
-    /// The version of calmix, and that of libtorch.
+    /// The versions of calmix and of libtorch.
     pub(crate) version: String,
-    /// The hash of the keys of the recipe that must not differ.
+    /// The hash of the recipe's keys that must not differ.
     pub(crate) recipe: String,
     pub(crate) dataset: String,
     pub(crate) labels: String,
 }
 
 impl RunFingerprint {
-    /// Refuses processes that would train something else, or that cannot even open what they should train.
+    /// Fails on all processes if any of them has another run, or could not open its own.
     pub(crate) fn check(local: Result<Self, TrainError>, processes: &ProcessGroup) -> Result<(), TrainError> {
         check_equal(&all_gather_results(processes, local)?)
     }
 }
 
-/// Names the first rank whose fingerprint is not that of rank 0.
+/// Checks that all fingerprints equal that of rank 0, and names the first rank that differs.
 fn check_equal(all: &[RunFingerprint]) -> Result<(), TrainError> {
     let Some(first) = all.first() else { return Ok(()) };
     for (process, other) in all.iter().enumerate() {
@@ -48,15 +48,15 @@ fn check_equal(all: &[RunFingerprint]) -> Result<(), TrainError> {
 /// The signal that every process sends to the others once per step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Heartbeat {
-    /// The step that it starts next.
+    /// The next step of the process.
     pub(crate) step: u64,
     /// Whether it received a request to stop.
     pub(crate) stop: bool,
-    /// Whether it has no batch for the step, so that no rank can take the step.
+    /// Whether it has no batch for the step, so that no process can take the step.
     pub(crate) no_batch: bool,
-    /// How long it worked on the previous step, without the time it waited for others.
+    /// The time it worked on the previous step, without waiting for others.
     pub(crate) busy: Duration,
-    /// A checksum of its weights; zero on steps where none is computed.
+    /// The checksum of its weights; zero in steps without a check.
     pub(crate) weights: u64,
 }
 
@@ -81,7 +81,7 @@ impl Heartbeat {
     }
 }
 
-/// Checks that all processes are at the same step with the same weights, and names those that are not.
+/// Checks that all processes are at the same step with the same weights, and names those that differ from the majority.
 pub(crate) fn check_divergence(heartbeats: &[Heartbeat]) -> Result<(), TrainError> {
     for (what, of) in
         [("step", (|beat| beat.step) as fn(&Heartbeat) -> u64), ("weights", |beat| beat.weights)]
@@ -98,21 +98,21 @@ pub(crate) fn check_divergence(heartbeats: &[Heartbeat]) -> Result<(), TrainErro
     Ok(())
 }
 
-/// The most frequent value; of several the first.
+/// Returns the most frequent value; of equally frequent ones, the first.
 fn most_common(values: &[u64]) -> Option<u64> {
     let count = |value: u64| values.iter().filter(|&&other| other == value).count();
     let max_count = values.iter().map(|&value| count(value)).max()?;
     values.iter().copied().find(|&value| count(value) == max_count)
 }
 
-/// The status of the batch of a step, before anything is planned on it.
+/// The status of a step's batch, exchanged before planning.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct BatchStatus {
     /// The number of samples in the batch.
     pub(crate) seen: u64,
     /// Whether any output of the network was not finite.
     pub(crate) not_finite: bool,
-    /// Corrupt samples that were replaced by others.
+    /// The corrupt samples that were replaced by others.
     pub(crate) skipped: Vec<(u64, String)>,
 }
 
@@ -129,14 +129,14 @@ impl BatchStatus {
         }
     }
 
-    /// The status that every process sends in each step: the number of samples, whether all is finite, and whether there
-    /// are corrupt samples to report.
+    /// Returns the fixed-size status that every process sends in each step: the number of samples, whether outputs were not
+    /// finite, and whether there are corrupt samples to report.
     pub(crate) fn short(&self) -> [u64; 3] {
         [self.seen, u64::from(self.not_finite), self.skipped.len() as u64]
     }
 
-    /// Adds up the statuses of all processes. Where one has corrupt samples to report, which is rare, all exchange
-    /// the details: one collective more.
+    /// Adds up the statuses of all processes. If any of them has corrupt samples to report, which is rare, the details are
+    /// exchanged in one more collective.
     pub(crate) fn add_up(&self, all: &[[u64; 3]], processes: &ProcessGroup) -> Result<Self, TrainError> {
         let mut sum = Self::default();
         for [seen, not_finite, _] in all {

@@ -1,16 +1,16 @@
-//! The encoding of messages between processes: lists of numbers, each with its length, little-endian.
+//! The encoding of messages between processes: lists of numbers, little-endian, each preceded by its length.
 
 use crate::trainer::error::TrainError;
 
-/// A message in the making.
+/// A writer of a message.
 #[derive(Debug, Default)]
 pub(crate) struct Encoder(Vec<u8>);
 
-/// A message that is being read.
+/// A reader of a message.
 #[derive(Debug)]
 pub(crate) struct Decoder<'a>(&'a [u8]);
 
-/// A number of a fixed length.
+/// A number with a fixed encoded length.
 pub(crate) trait WireNumber: Copy {
     fn write(self, to: &mut Vec<u8>);
 
@@ -59,7 +59,7 @@ impl<'a> Decoder<'a> {
         Self(bytes)
     }
 
-    /// Reads the next list, behind what is there.
+    /// Reads the next list and appends it to `to`.
     pub(crate) fn read<T: WireNumber>(&mut self, to: &mut Vec<T>) -> Result<(), TrainError> {
         let (length, rest) = self.0.split_first_chunk().ok_or(TrainError::UnreadableMessage(None))?;
         let bytes = usize::try_from(u64::from_le_bytes(*length)).ok().and_then(|n| n.checked_mul(T::BYTES));

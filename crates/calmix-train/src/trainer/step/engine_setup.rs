@@ -1,4 +1,4 @@
-//! The engine before the first step: its settings, whether it fits into memory, and its weights in a checkpoint.
+//! The setup of the engine: its settings, the check of memory, and its weights in a checkpoint.
 
 use calmix_core::method::Method;
 use calmix_core::samples::Samples;
@@ -13,7 +13,7 @@ use calmix_run::checkpoint::Checkpoint;
 
 use crate::trainer::error::TrainError;
 
-/// The engine's settings for a recipe whose device and precision were decided.
+/// Returns the engine's settings for a recipe with a decided device and precision.
 pub(crate) fn settings(recipe: &Recipe, classes: usize) -> Result<Settings, TrainError> {
     let (Is(device), Is(precision)) = (recipe.train.device, recipe.train.precision) else {
         return Err(TrainError::unsupported("device and precision have not been chosen"));
@@ -37,20 +37,20 @@ pub(crate) fn settings(recipe: &Recipe, classes: usize) -> Result<Settings, Trai
     })
 }
 
-/// Copies of the sample state in memory while a checkpoint is written or read: itself, and its file.
+/// Copies of the sample state in memory while a checkpoint is written or read: the state and its file.
 const STATE_COPIES: u64 = 2;
-/// Bytes of a parameter: weight, average, momentum, gradient, and a copy of two of them in a checkpoint.
+/// Bytes per parameter: weight, EMA, momentum and gradient, and copies of two of them for a checkpoint.
 const BYTES_PER_PARAMETER: u64 = 4 * 6;
 
-/// What a process keeps in memory besides batches and activations.
+/// The memory of a process besides batches and activations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MemoryNeed {
-    /// Unlabelled samples that this process keeps the state of.
+    /// The number of unlabelled samples whose state this process stores.
     pub(crate) samples: usize,
     pub(crate) classes: usize,
-    /// Bytes for the state of these samples.
+    /// The size of the state of these samples in bytes.
     pub(crate) state: u64,
-    /// Bytes of the network and what belongs to it.
+    /// The size of the network with its optimiser state, in bytes.
     pub(crate) network: u64,
 }
 
@@ -60,14 +60,14 @@ impl MemoryNeed {
         Self { samples, classes: settings.classes, state, ..Self::of_network(settings) }
     }
 
-    /// The memory of a network alone.
+    /// Returns the memory of a network alone.
     pub(crate) fn of_network(settings: &Settings) -> Self {
         let network = Network::new(&settings.model, settings.classes);
         let network = BYTES_PER_PARAMETER.saturating_mul(network.layout().len() as u64);
         Self { samples: 0, classes: settings.classes, state: 0, network }
     }
 
-    /// Refuses a run that does not fit into this machine, whose memory `processes` processes share.
+    /// Refuses a run that does not fit into this machine's memory, which `processes` processes share.
     pub(crate) fn check(self, processes: usize) -> Result<(), TrainError> {
         available_memory().map_or(Ok(()), |available| self.check_in(available / processes.max(1) as u64))
     }
@@ -86,12 +86,12 @@ const LIVE: &str = "live.safetensors";
 const EMA: &str = "ema.safetensors";
 const MOMENTUM: &str = "momentum.safetensors";
 
-/// The files of an engine, with their names.
+/// Returns the files of an engine by name.
 pub(crate) fn weights_files(engine: EngineSnapshot) -> [(&'static str, Vec<u8>); 3] {
     [(LIVE, engine.weights), (EMA, engine.ema), (MOMENTUM, engine.momentum)]
 }
 
-/// Reads the weights of a checkpoint of a network whose files have at most `max_bytes` bytes.
+/// Reads a checkpoint's weights, from files of at most `max_bytes` bytes.
 pub(crate) fn read_weights(
     checkpoint: &Checkpoint,
     max_bytes: u64,
@@ -105,7 +105,7 @@ pub(crate) fn read_weights(
     })
 }
 
-/// Refuses a checkpoint whose weights cannot be of this network, before memory is taken for one.
+/// Refuses a checkpoint whose weights cannot be of this network, before memory is allocated for them.
 pub(crate) fn check_network(checkpoint: &Checkpoint, settings: &Settings) -> Result<(), TrainError> {
     let network = Network::new(&settings.model, settings.classes);
     let min_bytes = 4 * network.layout().len() as u64;

@@ -1,8 +1,8 @@
-//! Gathers what the plan needs from all processes, between the two halves of a step.
+//! The exchange between the two halves of a step: gathers the input of the plan from all processes.
 //!
-//! One all-gather over all processes: heartbeat, status of the batch, labelled margins of all groups, sums that the
-//! plan needs. One all-gather in each group: ids, logits, features and APM of its rows. With one group the two are one.
-//! All messages have a fixed size. A process alone sends nothing and encodes nothing: the plan borrows its rows.
+//! One all-gather over all processes: heartbeat, status of the batch, labelled margins of all groups, and the sums for the base
+//! algorithm. One all-gather in each group: ids, logits, features and APM of its rows. With one group the two are one. All
+//! messages have a fixed size. A single process neither sends nor encodes anything: the plan borrows its rows.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -22,12 +22,12 @@ use crate::trainer::ranks::wire::{Decoder, Encoder};
 pub(crate) struct Gathered<'a> {
     pub(crate) heartbeats: Vec<Heartbeat>,
     pub(crate) status: BatchStatus,
-    /// Labelled rows of all groups, in the order of groups, micro-batches and rows.
+    /// The labelled rows of all groups, in the order of groups, micro-batches and rows.
     pub(crate) labelled_ids: Cow<'a, [u64]>,
     pub(crate) margins: Cow<'a, [f64]>,
     /// Sums over all micro-batches.
     pub(crate) sums: Sums,
-    /// The groups that this process runs micro-batches of.
+    /// The groups of which this process runs micro-batches.
     pub(crate) groups: Vec<GroupRows<'a>>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct GroupRows<'a> {
     labels: Cow<'a, [u32]>,
     pub(crate) unlabelled: BatchRows<'a>,
     apm: Option<Vec<f64>>,
-    /// Numbers of a row: logits, features.
+    /// The numbers per row: logits, features.
     widths: [usize; 2],
 }
 
@@ -69,11 +69,12 @@ pub(crate) fn gather<'a>(
             groups: groups().map(|group| GroupRows::borrowed(&seen, visits, group)).collect(),
         });
     }
+    // With one group, its rows are in the same message, which saves a collective.
     let one_group = layout.groups() == 1;
     let mut message = Encoder::default();
     message.add(&heartbeat.bytes());
     message.add(&status.short());
-    // And the lengths of two lists that have no entries without a micro-batch.
+    // The length prefixes of the two lists that are empty without a micro-batch.
     let fixed = message.len() + 2 * size_of::<u64>();
     message.add(seen.labelled.ids);
     message.add(&visits.margins);
@@ -139,8 +140,8 @@ fn gather_group<'a>(
     Ok(rows)
 }
 
-/// A message as long as that of the process with the most micro-batches, because all messages of a gather have the same length.
-/// It has `fixed` bytes, and after them as many for each micro-batch.
+/// Pads a message to the length of the longest one, that of the process with the most micro-batches, because all messages of a
+/// gather have the same length. A message has `fixed` bytes, and the same number of bytes for each micro-batch.
 fn padded(mut message: Vec<u8>, fixed: usize, local: usize, micro_batches: &[Range<usize>]) -> Vec<u8> {
     let max_count = micro_batches.iter().map(Range::len).max().unwrap_or(0);
     let each = message.len().saturating_sub(fixed) / local.max(1);
@@ -148,7 +149,7 @@ fn padded(mut message: Vec<u8>, fixed: usize, local: usize, micro_batches: &[Ran
     message
 }
 
-/// The rows of the micro-batches of a group that this process runs, micro-batch by micro-batch.
+/// Encodes the rows of the group's micro-batches on this process, micro-batch by micro-batch.
 fn encode_rows(message: &mut Encoder, seen: &Observation<'_>, visits: &BatchVisits, group: &GroupMembership) {
     for micro_batch in group.local.clone() {
         let MicroBatchRows { labelled: x, unlabelled: u } = group.rows(micro_batch);
@@ -167,7 +168,7 @@ fn encode_batch_rows(message: &mut Encoder, rows: &Rows<'_>) {
 }
 
 impl<'a> GroupRows<'a> {
-    /// The rows of a group that this process runs alone.
+    /// Borrows the rows of a group whose micro-batches all run on this process.
     fn borrowed(seen: &Observation<'a>, visits: &BatchVisits, group: &GroupMembership) -> Self {
         let MicroBatchRows { labelled: x, unlabelled: u } = group.local_rows();
         let visits = visits.micro_batches.get(group.local.clone()).unwrap_or_default();
@@ -191,7 +192,7 @@ impl<'a> GroupRows<'a> {
         Self { apm: averages.then(Vec::new), widths: widths(seen), ..Self::default() }
     }
 
-    /// Adds the rows of the next micro-batch.
+    /// Decodes and adds the rows of the next micro-batch.
     fn decode(&mut self, message: &mut Decoder<'_>) -> Result<(), TrainError> {
         self.labelled.decode(message)?;
         message.read(self.labels.to_mut())?;
@@ -203,7 +204,7 @@ impl<'a> GroupRows<'a> {
         Ok(())
     }
 
-    /// What a plan needs of the group.
+    /// Returns the input of the group's plan.
     pub(crate) fn known<'b>(
         &'b self,
         aum: Option<&'b [f64]>,
@@ -238,8 +239,8 @@ impl BatchRows<'_> {
     }
 }
 
-/// The pseudo-labels of the only group on the second pass that the released code makes: one all-gather of its logits.
-/// The statistics of the base algorithm include the batch a second time. `None` if a logit is not finite.
+/// Gathers the pseudo-labels of the only group for the second pass of the released code, by one all-gather of its logits. The
+/// statistics of the base algorithm count the batch a second time. `None` if a logit is not finite.
 pub(crate) fn gather_again(
     layout: &ParallelLayout,
     seen: &Observation<'_>,
@@ -278,7 +279,7 @@ fn widths(seen: &Observation<'_>) -> [usize; 2] {
     [seen.labelled.logits.width(), seen.labelled.features.width()]
 }
 
-/// The sums of all micro-batches, added in their order.
+/// Adds the sums of all micro-batches, in order.
 fn add_up(all: &[Sums]) -> Sums {
     let mut sums = all.first().cloned().unwrap_or_default();
     all.iter().skip(1).for_each(|next| sums.add(next));

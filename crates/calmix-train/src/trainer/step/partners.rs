@@ -1,5 +1,5 @@
-//! The part of the groups' plans that this process executes. A mixture is made where its first image is; the weak view
-//! of its partner travels there as pixels, in one all-to-all whose lengths follow from the plan.
+//! The part of the groups' plans that this process executes. A mixture is computed by the process of its first image; the weak
+//! view of the partner is sent there as pixels, in one all-to-all whose lengths follow from the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +11,7 @@ use calmix_engine::micro_batch_plan::{Image, LocalPlan, MicroBatchPlan, Mixture}
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::{GroupMembership, ParallelLayout};
 
-/// Cuts the plans of the groups of this process into the plans of its micro-batches, and fetches the partners that other
-/// processes have.
+/// Splits the plans of this process's groups into plans of its micro-batches, and fetches the partners that other processes have.
 pub(crate) fn local_plan(
     layout: &ParallelLayout,
     plans: &[StepPlan],
@@ -26,7 +25,7 @@ pub(crate) fn local_plan(
         let image_of = |row| match group.local_row(row) {
             Some(Row::Labelled(i)) => Image::Labelled(i),
             Some(Row::Unlabelled(j)) => Image::Weak(j),
-            // The engine refuses a missing partner.
+            // An index that does not exist makes the engine refuse the plan.
             None => Image::Partner(partners.get(&row).map_or(usize::MAX, |n| fetched + n)),
         };
         for micro_batch in group.micro_batches() {
@@ -36,7 +35,7 @@ pub(crate) fn local_plan(
     Ok(local)
 }
 
-/// The plan of one micro-batch of a group.
+/// Returns the plan of one micro-batch of a group.
 fn micro_batch_plan(
     group: &GroupMembership,
     micro_batch: usize,
@@ -56,7 +55,7 @@ fn micro_batch_plan(
     planned
 }
 
-/// Adds the partners that this process mixes and others have to `pixels`, and returns which is where.
+/// Fetches the partners that this process mixes and others have. Appends them to `pixels`, and returns the index of each.
 fn fetch(
     group: &GroupMembership,
     plan: &StepPlan,
@@ -69,7 +68,7 @@ fn fetch(
     let rank = group.processes.rank();
     let size = group.processes.size();
     let image = image_bytes(batch);
-    // Which rows of process `from` process `to` needs: every process of the group knows all of them.
+    // The rows of process `from` that process `to` needs. Every process of the group can compute this from the plan.
     let needed = |from: usize, to: usize| -> BTreeSet<Row> {
         let owner = |row| group.owner(group.micro_batch_of(row));
         let needs = |mix: &&Mix| from != to && owner(mix.a) == to && owner(mix.b) == from;

@@ -1,4 +1,4 @@
-//! The metrics of a step, over all its groups: they are added up together with the gradient.
+//! The metrics of a step over all its groups, which are summed together with the gradient.
 
 use calmix_core::matrix::Matrix;
 use calmix_core::method::Method;
@@ -14,8 +14,8 @@ use super::visits::BatchVisits;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::ParallelLayout;
 
-/// The class of an unlabelled sample, where its pseudo-label is to be evaluated: if known, and the sample is not
-/// trained on with its label too.
+/// The function that returns the class against which the pseudo-label of a sample is evaluated: `None` if it is unknown, or the
+/// sample is also trained on with its label.
 pub(crate) type TrueClass<'a> = &'a (dyn Fn(u64) -> Result<Option<u32>, DataError> + 'a);
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -26,7 +26,7 @@ pub(crate) struct StepStats {
     pub(crate) mixes: u64,
 }
 
-/// Sums for the metrics of a group: four mean margins, the number of mixtures, and the quality of its pseudo-labels.
+/// The sums for a group's metrics: four mean margins, the number of mixtures, and the quality of its pseudo-labels.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct GroupSums {
     margins: [Total; 4],
@@ -62,7 +62,7 @@ impl GroupSums {
     }
 }
 
-/// The tally of each micro-batch of this process. What belongs to a whole group is in the tally of its first micro-batch.
+/// Returns the tally of each micro-batch of this process. Sums over a whole group are in the tally of its first micro-batch.
 pub(crate) fn tallies(
     layout: &ParallelLayout,
     method: &Method,
@@ -90,7 +90,7 @@ pub(crate) fn tallies(
     Ok(tallies)
 }
 
-/// The number of values in a tally.
+/// Returns the number of values in a tally.
 pub(crate) fn tally_width(method: &Method, classes: usize) -> usize {
     Feedback::width(method, classes) + GroupSums::WIDTH
 }
@@ -120,17 +120,17 @@ impl StepStats {
     }
 }
 
-/// Sums over the steps since the last step event: a checkpoint keeps them, so that a resumed run writes the same event.
+/// Sums over the steps since the last step event. A checkpoint contains them, so that a resumed run writes the same event.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LogWindow {
     pub(crate) pseudo: PseudoSums,
-    /// Steps that were left out since the scaled gradient of f16 overflowed.
+    /// The number of steps that were skipped because the scaled gradient overflowed in f16.
     pub(crate) overflows: u64,
 }
 
 impl LogWindow {
-    /// Adds a step, with whether its weights were `updated`.
+    /// Adds a step; `updated` tells whether its weights were updated.
     pub(crate) fn add(&mut self, stats: &StepStats, updated: bool) {
         self.pseudo.add_numbers(&stats.pseudo.numbers());
         self.overflows += u64::from(!updated);

@@ -1,4 +1,4 @@
-//! The number of bytes that a process sends in a step: the formula, which a test compares with what is sent.
+//! The number of bytes that a process sends per step: a formula, which a test compares with the measured traffic.
 
 use calmix_engine::network::Network;
 use calmix_recipe::Recipe;
@@ -7,45 +7,44 @@ use calmix_recipe::model_spec::ModelSpec;
 use super::step_stats::tally_width;
 use crate::trainer::ranks::sync::Heartbeat;
 
-/// A step with a guided mixup, as one of W processes sees it that share one group (`train.groups = 1`) in as many
-/// micro-batches.
+/// The traffic of one of W processes in a step with guided mixup, with one group (`train.groups = 1`) of W micro-batches.
 ///
-/// With x labelled and u unlabelled rows in its micro-batch, C classes, D features, N numbers that the base algorithm needs
-/// of each micro-batch and P numbers to be added up (the parameters, two running statistics for each channel of a BatchNorm,
-/// the losses and the tally), it sends
+/// With x labelled and u unlabelled rows per micro-batch, C classes, D features, N sums for the base algorithm per micro-batch,
+/// and P numbers in the sum (the parameters, two running statistics per channel of a BatchNorm, the losses and the tally), it
+/// sends
 ///
 /// | what | bytes |
 /// |---|---|
 /// | the gather: heartbeat 25, status 24, sums 8N, labelled ids and margins 16x, a list's length 8 each | (W−1)·(49 + 40 + 8N + 16x) |
 /// | in the same gather, its rows: ids, logits, features; labels; APM | (W−1)·(64 + (8+4C+4D)·(x+u) + 4x + 4u) |
 /// | views that others mix: three bytes per pixel | image·v |
-/// | the sum: stretches to their owners, then the sum of one's own stretch to all | 4·(P − ⌈P/W⌉) + 4·(W−1)·⌈P/W⌉ = 8·P·(W−1)/W |
+/// | the sum: each stretch to its owner, then the sum of the own stretch to all | 4·(P − ⌈P/W⌉) + 4·(W−1)·⌈P/W⌉ = 8·P·(W−1)/W |
 ///
-/// where other processes mix v of its rows: at most one for each of their labelled rows. Nothing depends on how many
-/// samples there are, and but for the sum nothing on the size of the network. With more groups the rows are gathered
-/// among fewer processes each, in a message of its own.
+/// where v is the number of its rows that other processes mix: at most one for each of their labelled rows. The traffic does not
+/// depend on the number of samples, and only the sum depends on the size of the network. With more groups, the rows are gathered
+/// in a separate message, among fewer processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepTraffic {
     processes: u64,
-    /// Labelled and unlabelled rows of this process.
+    /// The numbers of labelled and unlabelled rows of this process.
     rows: [u64; 2],
     classes: u64,
     features: u64,
-    /// Numbers that the base algorithm needs of a micro-batch.
+    /// The number of sums for the base algorithm per micro-batch.
     sums: u64,
-    /// Numbers that are added up.
+    /// The number of numbers in the sum.
     numbers: u64,
-    /// Bytes of an image.
+    /// The size of an image in bytes.
     image: u64,
 }
 
 impl StepTraffic {
-    /// The traffic of a recipe on a number of processes.
+    /// Creates the traffic of a recipe with a number of processes.
     pub fn new(recipe: &Recipe, classes: usize, processes: usize) -> Self {
         let network = Network::new(&ModelSpec::from(recipe), classes);
         let layout = network.layout();
         let channels: usize = layout.statistics.iter().map(|layer| layer.channels).sum();
-        // The classifier is the only matrix: a row for each class.
+        // The classifier is the only matrix, with a row per class.
         let features = layout.parameters.iter().find_map(|parameter| match parameter.shape[..] {
             [_, features] => Some(features),
             _ => None,
@@ -64,13 +63,13 @@ impl StepTraffic {
         }
     }
 
-    /// Bytes of the sum over all processes.
+    /// Returns the bytes sent for the sum over all processes.
     pub fn of_sum(&self) -> u64 {
         let stretch = self.numbers.div_ceil(self.processes);
         4 * (self.numbers - stretch) + 4 * (self.processes - 1) * stretch
     }
 
-    /// Bytes of the gather.
+    /// Returns the bytes sent in the gather.
     pub fn of_gather(&self) -> u64 {
         let [x, u] = self.rows;
         let world = Heartbeat::BYTES as u64 + 24 + 40 + 8 * self.sums + 16 * x;
@@ -78,12 +77,13 @@ impl StepTraffic {
         (self.processes - 1) * (world + rows)
     }
 
-    /// Bytes of the views that other processes mix.
+    /// Returns the bytes of the views that other processes mix.
     pub fn of_views(&self, views: u64) -> u64 {
         self.image * views
     }
 
-    /// Mean bytes of a step: each labelled row is mixed once, and its partner is on any process with equal probability.
+    /// Returns the mean bytes sent per step: each labelled row is mixed once, with a partner on any process with equal
+    /// probability.
     pub fn mean(&self) -> u64 {
         let views = self.rows[0] * (self.processes - 1) / self.processes;
         self.of_sum() + self.of_gather() + self.of_views(views)

@@ -1,6 +1,6 @@
-//! One step of training, top-down: the outputs of the network for a batch, their exchange, the plan, the update.
+//! One step of training, top-down: the network's outputs for a batch, their exchange, the plan, the update.
 //!
-//! A step does not depend on the run around it: which files are written, when it is evaluated, which sinks there are.
+//! A step does not depend on the run around it: its files, evaluations and sinks.
 
 use std::sync::atomic::AtomicBool;
 
@@ -33,7 +33,7 @@ use crate::trainer::ranks::layout::ParallelLayout;
 use crate::trainer::ranks::sync::{BatchStatus, Heartbeat, check_divergence};
 use crate::trainer::step::{StepPhase, Watch};
 
-/// Takes training steps: a network, the data it is trained on, and the processes that share the work.
+/// The training steps of a run: a network, its data, and the processes that share the work.
 pub(crate) struct Stepper {
     pub(crate) recipe: Recipe,
     pub(crate) data: TrainData,
@@ -44,13 +44,13 @@ pub(crate) struct Stepper {
     pub(crate) watch: Watch,
 }
 
-/// The state that a step changes and a checkpoint contains.
+/// The state that steps change and checkpoints contain.
 pub(crate) struct TrainState {
     pub(crate) engine: Engine,
     pub(crate) method: MethodState,
     pub(crate) labelled: LabelledSamples,
     pub(crate) samples: Samples,
-    /// Steps that were not finite and did not count.
+    /// The number of steps that were skipped because they were not finite.
     pub(crate) skips: u32,
 }
 
@@ -67,12 +67,12 @@ pub(crate) enum StepResult {
         stats: Box<StepStats>,
         status: BatchStatus,
     },
-    /// Something was not finite.
+    /// A number was not finite.
     Skipped {
         problem: String,
         status: BatchStatus,
     },
-    /// A process has no batch for this step, so the step was not taken.
+    /// A process has no batch for this step, so it was not taken.
     NoBatch,
 }
 
@@ -80,7 +80,7 @@ pub(crate) enum StepResult {
 const WEIGHT_CHECK_INTERVAL: u64 = 100;
 
 impl TrainState {
-    /// The state of a run before its first step.
+    /// Creates the state before the first step.
     fn initial(
         recipe: &Recipe,
         settings: Settings,
@@ -99,7 +99,7 @@ impl TrainState {
 }
 
 impl Stepper {
-    /// Makes a stepper before its first step.
+    /// Creates a stepper before its first step.
     pub(crate) fn new(
         recipe: Recipe,
         settings: Settings,
@@ -112,7 +112,7 @@ impl Stepper {
         Ok(Self { recipe, data, layout, partition, method, state, watch })
     }
 
-    /// Takes one step: observe, visit, gather, plan, learn, commit. The step and the checksum of the weights are added to the
+    /// Takes one step: observe, visit, gather, plan, learn, commit. Adds the step and the checksum of the weights to the
     /// `heartbeat`.
     pub(crate) fn step(
         &mut self,
@@ -135,6 +135,7 @@ impl Stepper {
         check_divergence(&gathered.heartbeats)?;
         let heartbeats = gathered.heartbeats.clone();
         let report = |result| Ok(StepReport { heartbeats, result });
+        // All processes see the same heartbeats, so all of them undo the step.
         if gathered.heartbeats.iter().any(|beat| beat.no_batch) {
             self.state.samples.undo();
             return report(StepResult::NoBatch);
@@ -144,12 +145,14 @@ impl Stepper {
         if status.not_finite {
             return report(self.undo(step, status, not_finite)?);
         }
+        // Every process stores AUM of all labelled samples, so it needs the margins of all groups.
         self.state.labelled.visit(&gathered.labelled_ids, &gathered.margins)?;
         let (plans, mut state) = self.plan(&gathered, at)?;
         let mut plan = local_plan(&self.layout, &plans, batch, classes)?;
         let truth = |id| self.data.samples.evaluated_class(id);
         let tallies = tallies(&self.layout, &method, &visits, (&plans, &gathered.groups), classes, &truth)?;
         plan.micro_batches.iter_mut().zip(tallies).for_each(|(plan, tally)| plan.tally = tally);
+        // It borrows from `observed`, which the second pass changes.
         drop(gathered);
         let again = method.base_loss == BaseLoss::Twice && plans.iter().any(|plan| !plan.mixes.is_empty());
         if again && !self.label_again(&mut observed, &mut plan, &mut state)? {
@@ -171,12 +174,12 @@ impl Stepper {
         report(StepResult::Trained { rate, output, stats, status })
     }
 
-    /// Plans each group that this process runs micro-batches of; returns also the state of the method after them.
+    /// Plans each group of which this process runs micro-batches; also returns the state of the method after the step.
     fn plan(&self, gathered: &Gathered<'_>, at: RunStep) -> Result<(Vec<StepPlan>, MethodState), TrainError> {
         let seed = Seed(self.recipe.train.seed);
         let (mut plans, mut after) = (Vec::new(), self.state.method.clone());
         for (membership, rows) in self.layout.memberships().iter().zip(&gathered.groups) {
-            // Groups start from the same state, and end in the same one: it depends on sums over all groups alone.
+            // All groups start from the same state and end in the same one, because it depends only on sums over all groups.
             after = self.state.method.clone();
             let aum = self.state.labelled.aum(&rows.labelled.ids)?;
             let known = rows.known(aum.as_deref(), &gathered.sums)?;
@@ -186,8 +189,8 @@ impl Stepper {
         Ok((plans, after))
     }
 
-    /// The released code's second pass, with the mixtures in the batch: its pseudo-labels come from it. Returns whether
-    /// all numbers were finite.
+    /// Runs the released code's second pass, with the mixtures in the batch, which gives new pseudo-labels. Returns whether all
+    /// numbers were finite.
     fn label_again(
         &self,
         observed: &mut Observed,

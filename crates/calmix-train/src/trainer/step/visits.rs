@@ -1,4 +1,4 @@
-//! Updates the state of the samples in the rows of this process, micro-batch by micro-batch.
+//! Updates the state of the samples of this process's rows, micro-batch by micro-batch.
 
 use calmix_core::error::CoreError;
 use calmix_core::method::{Method, MethodState};
@@ -23,8 +23,9 @@ pub(crate) struct BatchVisits {
 }
 
 impl BatchVisits {
-    /// Adds a batch to the state of its unlabelled samples, which is kept by the process that draws them. Labelled samples wait
-    /// for the margins of all groups. Numbers that are not finite are not taken in: all processes undo the step then.
+    /// Updates the state of the batch's unlabelled samples, which the process that draws them stores. Labelled samples are
+    /// updated later, with the margins of all groups. If a number is not finite, nothing is updated: all processes undo the step
+    /// then.
     pub(crate) fn make(
         samples: &mut Samples,
         method: &Method,

@@ -1,4 +1,4 @@
-//! `--data` and `--prepared`: where the dataset is, also after it has moved.
+//! `--data` and `--prepared`: the path of the dataset, which may have changed since the run began.
 
 use std::fs::FileType;
 use std::path::{Path, PathBuf};
@@ -31,17 +31,15 @@ impl DataArgs {
         self.data.as_deref().map(existing_data).transpose()
     }
 
-    /// Returns the dataset folder as the user named it.
     pub fn named(&self) -> Option<&Path> {
         self.data.as_deref()
     }
 
-    /// Whether `--prepared` is given.
     pub fn has_prepared(&self) -> bool {
         self.prepared.is_some()
     }
 
-    /// Whether neither option is given.
+    /// Returns whether neither option is given.
     pub fn is_empty(&self) -> bool {
         self.data.is_none() && self.prepared.is_none()
     }
@@ -52,7 +50,7 @@ impl DataArgs {
         self.vector_settings()
     }
 
-    /// Returns the options as settings of a recipe on vectors: the dataset may also be a file.
+    /// Returns the options as settings of a recipe on vectors, whose dataset may also be a file.
     pub fn vector_settings(&self) -> Result<Vec<String>> {
         let mut settings = Vec::new();
         if let Some(data) = &self.data {
@@ -65,12 +63,12 @@ impl DataArgs {
     }
 }
 
-/// The path, if it is an existing folder.
+/// Returns the path if it is an existing folder.
 pub fn existing_folder(path: &Path) -> Result<&Path> {
-    if path.is_dir() { Ok(path) } else { Err(unusable(path, Path::is_dir)) }
+    if path.is_dir() { Ok(path) } else { Err(unusable_path(path, Path::is_dir)) }
 }
 
-/// The path, if it is an existing folder, or a URL without secrets, which the first request shows to exist.
+/// Returns the path if it is an existing folder, or a URL without secrets. Whether the URL exists is left to the first request.
 pub fn existing_data(path: &Path) -> Result<&Path> {
     if let Some(url) = CloudUrl::parse(path) {
         url.check()?;
@@ -84,7 +82,7 @@ pub fn existing_data(path: &Path) -> Result<&Path> {
     existing_folder(path)
 }
 
-/// The path, if it is an existing folder, a file of vectors, or a URL.
+/// Returns the path if it is an existing folder, a file of vectors, or a URL.
 pub fn existing_dataset(path: &Path) -> Result<&Path> {
     if let Some(url) = CloudUrl::parse(path) {
         url.check()?;
@@ -93,10 +91,10 @@ pub fn existing_dataset(path: &Path) -> Result<&Path> {
     if path.is_file() || path.is_dir() {
         return Ok(path);
     }
-    Err(unusable(path, |entry| entry.is_file() || entry.is_dir()))
+    Err(unusable_path(path, |entry| entry.is_file() || entry.is_dir()))
 }
 
-/// The path of labelled samples, if they exist: images are in a folder.
+/// Returns the path of labelled samples if they exist; images must be in a folder.
 pub fn existing_labelled(path: &Path, kind: InputKind) -> Result<&Path> {
     match kind {
         InputKind::Image => existing_folder(path),
@@ -104,13 +102,13 @@ pub fn existing_labelled(path: &Path, kind: InputKind) -> Result<&Path> {
     }
 }
 
-/// The path, if something exists there.
+/// Returns the path if it exists.
 pub fn existing(path: &Path) -> Result<&Path> {
-    if path.exists() { Ok(path) } else { Err(unusable(path, Path::exists)) }
+    if path.exists() { Ok(path) } else { Err(unusable_path(path, Path::exists)) }
 }
 
-/// The error about a path that cannot be used, with the name that the user most likely meant of those that can.
-fn unusable(path: &Path, is_usable: impl Fn(&Path) -> bool) -> Error {
+/// Returns the error for a path that cannot be used. It suggests the usable path that the user most likely meant.
+fn unusable_path(path: &Path, is_usable: impl Fn(&Path) -> bool) -> Error {
     let what = match path.metadata().map(|metadata| metadata.file_type()) {
         Err(_) => "does not exist",
         Ok(kind) if is_pipe(kind) => {
@@ -122,7 +120,7 @@ fn unusable(path: &Path, is_usable: impl Fn(&Path) -> bool) -> Error {
     };
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let message = format!("{}: {what}", shown(path.display()));
-    let hint = match similar(path, parent, is_usable) {
+    let hint = match similar_entry(path, parent, is_usable) {
         Some(closest) => format!("did you mean {}?", shell_quoted(&closest)),
         None => format!("`ls {}`", shell_quoted(parent)),
     };
@@ -139,32 +137,34 @@ fn is_pipe(_: FileType) -> bool {
     false
 }
 
-/// Refuses a URL where only a file system will do. `what` is kept there, such as "a run folder".
+/// Refuses a URL where a path on a file system is needed. `what` is stored there, such as "a run folder".
 pub fn on_file_system(path: Option<&Path>, what: &str) -> Result<()> {
     let refused = path.map(|path| CloudUrl::refuse(path, what)).transpose();
     refused.map(drop).map_err(|error| CliError::invalid(error.to_string()).into())
 }
 
-/// The usable entry of a folder whose name differs only in case, spaces and punctuation, or else by a typo.
-fn similar(path: &Path, parent: &Path, is_usable: impl Fn(&Path) -> bool) -> Option<PathBuf> {
+/// Returns the usable entry of a folder with a similar name: equal but for case, spaces and punctuation, or else a typo away.
+fn similar_entry(path: &Path, parent: &Path, is_usable: impl Fn(&Path) -> bool) -> Option<PathBuf> {
     let wanted = path.file_name()?.to_str()?;
     let entries = std::fs::read_dir(parent).ok()?.flatten().filter(|entry| is_usable(&entry.path()));
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.retain(|name| name != wanted);
-    // The order in which the system lists a folder must not decide.
+    // Sort, so that the result does not depend on the order in which the system lists a folder.
     names.sort_unstable();
-    let same_letters = |name: &&String| !letters(wanted).is_empty() && letters(name) == letters(wanted);
+    let same_letters = |name: &&String| {
+        !normalised_name(wanted).is_empty() && normalised_name(name) == normalised_name(wanted)
+    };
     let closest = names.iter().find(same_letters).map(String::as_str);
     let closest = closest.or_else(|| nearest(wanted, names.iter().map(String::as_str)))?;
     Some(path.with_file_name(closest))
 }
 
-/// A name without case, spaces and punctuation.
-fn letters(name: &str) -> String {
+/// Returns a name without case, spaces and punctuation.
+fn normalised_name(name: &str) -> String {
     name.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect()
 }
 
-/// The absolute path, so that a run can be resumed from another folder; a URL as it is.
+/// Returns the absolute path, so that a run can be resumed from another folder; a URL is not changed.
 pub fn absolute(path: &Path) -> Result<String> {
     let absolute = if CloudUrl::is_url(path) { path.to_owned() } else { std::path::absolute(path)? };
     let text = absolute.to_str().ok_or_else(|| {
@@ -173,7 +173,7 @@ pub fn absolute(path: &Path) -> Result<String> {
     Ok(text.to_owned())
 }
 
-/// Whether a path names a file that exists and has the extension of a vector file.
+/// Returns whether a path is an existing file with the extension of a vector file.
 pub(crate) fn is_vector_file(path: &Path) -> bool {
     VectorSource::is_named(path) && path.is_file()
 }

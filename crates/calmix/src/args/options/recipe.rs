@@ -1,4 +1,4 @@
-//! Options that override keys of a recipe, and those for the processes that train it.
+//! Options that override keys of a recipe, and options for the processes that train it.
 
 use anyhow::Result;
 use calmix_recipe::Layers;
@@ -30,7 +30,7 @@ pub struct RecipeArgs {
 }
 
 impl RecipeArgs {
-    /// Whether no key is overridden.
+    /// Returns whether no key is overridden.
     pub fn is_empty(&self) -> bool {
         self.data.is_empty()
             && self.settings.is_empty()
@@ -44,7 +44,7 @@ impl RecipeArgs {
         self.settings.iter().filter_map(|setting| setting.split_once('=')).map(|(key, _)| key.trim())
     }
 
-    /// Returns every key that is overridden, each after the option that does it.
+    /// Returns every overridden key, each after its option.
     pub fn overridden_keys(&self) -> Vec<(String, &str)> {
         let settings = self.set_keys().map(|key| (format!("--set {key}"), key));
         let options = [
@@ -58,12 +58,12 @@ impl RecipeArgs {
         settings.chain(given.map(|(option, key, _)| (option.to_owned(), key))).collect()
     }
 
-    /// Overrides keys of a recipe. `--set` comes first, so that its numbers in messages are those on the command line.
+    /// Overrides keys of a recipe. `--set` is applied first, so that its numbers in messages are those on the command line.
     pub fn apply(&self, layers: Layers) -> Result<Layers> {
         Ok(self.apply_with(layers, &self.data.settings()?))
     }
 
-    /// Overrides keys of a recipe on vectors: `--data` may also be a file.
+    /// Overrides keys of a recipe on vectors, where `--data` may also be a file.
     pub fn apply_to_vectors(&self, layers: Layers) -> Result<Layers> {
         Ok(self.apply_with(layers, &self.data.vector_settings()?))
     }

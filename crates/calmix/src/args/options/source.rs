@@ -1,4 +1,4 @@
-//! How images and labelled samples are read: the options of `train` and `prepare` for a dataset, and those of `--on`.
+//! How images and labelled samples are read: options of `train` and `prepare` for a dataset, and of `--on`.
 
 use std::path::{Path, PathBuf};
 
@@ -49,7 +49,7 @@ pub(super) fn layouts() -> impl TypedValueParser<Value = LayoutName> {
     PossibleValuesParser::new(words).try_map(|word| word.parse::<LayoutName>())
 }
 
-/// Parses the pixels of a side, or `off`, which is 0.
+/// Parses the side in pixels, or `off`, which is 0.
 fn side(text: &str) -> Result<u32, String> {
     let side =
         if text == "off" { Some(0) } else { text.parse().ok().filter(|side| (16..=16_384).contains(side)) };
@@ -64,7 +64,7 @@ impl SourceArgs {
         given.filter_map(|(key, value)| Some(format!("dataset.{key}={}", value?))).collect()
     }
 
-    /// Returns the options as a command line, each after a space; `--source` only if it is needed.
+    /// Returns the options as on a command line, each after a space; `--source` only if it is needed.
     pub fn options(&self, needs_source: bool) -> String {
         let names = ["--source", "--layout", "--groups", "--shrink", "--path-column", "--label-column"];
         let given =
@@ -87,7 +87,7 @@ impl SourceArgs {
         ]
     }
 
-    /// Whether an option for lists of labels is given.
+    /// Returns whether an option for lists of labels is given.
     pub fn names_columns(&self) -> bool {
         self.path_column.is_some() || self.label_column.is_some()
     }
@@ -123,11 +123,11 @@ pub struct LabelledArgs {
 }
 
 impl LabelledArgs {
-    /// The dataset section of a recipe that reads labelled images. Large images are shrunk to `shrink`, as for the training of
-    /// the model, so that the same images have the same table.
+    /// Returns the dataset section of a recipe that reads labelled images. Large images are shrunk to `shrink`, as when the model
+    /// was trained, so that the same images give the same prepared dataset.
     ///
     /// # Errors
-    /// If an option is for vectors, or has no valid value.
+    /// If an option is for vectors, or its value is invalid.
     pub fn images(&self, folder: &Path, shrink: u32) -> Result<Data> {
         let option = match (&self.labels, &self.vector_column) {
             (Some(_), _) => Some("--labels"),
@@ -144,7 +144,7 @@ impl LabelledArgs {
         Ok(Data { shrink, ..self.data(source)? })
     }
 
-    /// The dataset section of a recipe that reads labelled vectors.
+    /// Returns the dataset section of a recipe that reads labelled vectors.
     ///
     /// # Errors
     /// If an option is for images, or the labels do not exist.
@@ -180,7 +180,7 @@ impl LabelledArgs {
         let given = texts.into_iter().filter_map(|(key, text)| Some((key, text?)));
         let layers = given.fold(layers, |layers, (key, text)| layers.set_to(key, text));
         let resolved = layers.resolve()?;
-        // Warns about an option that has no effect on this format.
+        // Warn about options that have no effect on this format.
         warn_about_recipe(&resolved);
         Ok(resolved.recipe.dataset)
     }

@@ -1,4 +1,4 @@
-//! `calmix evaluate RUN --on FOLDER`: the metrics of a model on labelled samples that do not belong to its run.
+//! `calmix evaluate RUN --on FOLDER`: the metrics of a model on labelled samples from outside its run.
 
 use std::path::Path;
 
@@ -23,9 +23,9 @@ use crate::predict::input::InputKind;
 use crate::predict::prediction_rule::PredictionRule;
 use crate::terminal::{print, print_json, warn};
 
-/// How the guarantees hold up on labelled samples; `None` without held-out labels.
+/// The measured coverage and precision on labelled samples; `None` without held-out labels.
 struct MeasuredGuarantees {
-    /// The share of the prediction sets that contain the true class, and their mean size.
+    /// The share of prediction sets that contain the true class, and the mean size of the sets.
     sets: Option<(f64, f64)>,
     /// The share of the samples that are answered, and the share of the answers that are right.
     answers: Option<(f64, Option<f64>)>,
@@ -43,8 +43,8 @@ pub(crate) struct EvaluationOn<'a> {
 }
 
 impl<'a> EvaluationOn<'a> {
-    /// Reads the votes on the samples of `dataset`, which was read from `path`, and warns if the model was trained or
-    /// calibrated on them.
+    /// Reads the votes on the samples of `dataset`, which was read from `path`. Warns if the model was trained or calibrated on
+    /// the samples.
     pub(crate) fn new(
         args: &'a EvaluateArgs,
         path: &'a Path,
@@ -73,7 +73,7 @@ impl<'a> EvaluationOn<'a> {
         Ok(Self { args, path, kind, rule, votes, labels })
     }
 
-    /// The samples to predict.
+    /// Returns the samples to predict.
     pub(crate) fn ids(&self) -> &[u64] {
         self.labels.labelled()
     }

@@ -21,7 +21,7 @@ use crate::error::CliError;
 use crate::output::format::counted;
 use crate::predict::input::InputKind;
 
-/// Columns that name the image of a row.
+/// Names of the column with the image of a row.
 const FILE_COLUMNS: [&str; 3] = ["file", "path", "file_name"];
 
 /// The counts of each sample that has votes, in the order of the model's classes.
@@ -31,9 +31,9 @@ pub(crate) struct Votes {
 }
 
 impl Votes {
-    /// Reads a CSV or an `.npy`. A row of a CSV belongs to the image that its column `file` names, below the folder. Without
-    /// that column, and in an `.npy`, there is one row per image of `subset`, otherwise of the test subset, otherwise of all.
-    /// The columns of an `.npy` are the classes of the dataset, in the order of their labels.
+    /// Reads a CSV or `.npy` table. In a CSV, the column `file` names the image of a row, below the folder. Without that column,
+    /// and in an `.npy`, there is one row per image of `subset`, by default of the test subset, or of all images if there is
+    /// none. The columns of an `.npy` are the classes of the dataset, in the order of their labels.
     pub(crate) fn read(
         file: &Path,
         dataset: &Dataset,
@@ -45,7 +45,7 @@ impl Votes {
         let mut bytes = Vec::new();
         // More bytes than a table of all images can have.
         let longest = (1 << 20) + 64 * (dataset.len() + 1) * (classes.len() as u64 + 1);
-        // Reading a pipe could block forever.
+        // Accept only plain files, because reading a pipe could block forever.
         if !fs::metadata(file).with_context(|| place.clone())?.is_file() {
             return Err(CliError::invalid(format!("{place}: this is not a file")).into());
         }
@@ -91,7 +91,7 @@ impl Votes {
             }
             of_sample.insert(id, counts);
         }
-        rows.are_all(place, table.rows)?;
+        rows.check_row_count(place, table.rows)?;
         Ok(Self { of_sample })
     }
 
@@ -117,7 +117,7 @@ impl Votes {
             let in_row = |what: String| CliError::invalid(format!("{place}, row {}: {what}", row + 1));
             let name = name_column.and_then(|column| record.get(column));
             let start = record.position().map_or(0, |place| place.byte() as usize);
-            // The reader skips empty lines, and the rows after one would count for other samples.
+            // Refuse empty lines: the reader skips them, and the rows after one would be matched with the wrong samples.
             if name_column.is_none() && blank_lines(bytes, start) > 0 {
                 let error = in_row("the line before it is empty".to_owned());
                 return Err(error.hint("write a line of zeros for a sample without votes").into());
@@ -135,7 +135,7 @@ impl Votes {
             }
             of_sample.insert(id, counts);
         }
-        rows.are_all(place, count)?;
+        rows.check_row_count(place, count)?;
         Ok(Self { of_sample })
     }
 
@@ -161,7 +161,7 @@ impl Votes {
     }
 }
 
-/// Returns the class of the model that a column counts votes for.
+/// Returns the class of the model whose votes a column counts.
 fn column_of(place: &str, name: &str, classes: &[String]) -> Result<usize> {
     let Some(class) = classes.iter().position(|class| class == name) else {
         let message = format!("{place}: the column {name:?} is not a class of the model");
@@ -182,7 +182,7 @@ impl VotedSamples {
         if !named {
             let ids = match dataset.subset(subset) {
                 Ok(ids) => ids,
-                // In the table, vectors are in the order of the subsets, and their file has another.
+                // The prepared dataset has vectors in the order of the subsets, their file in another order.
                 Err(_) if kind == InputKind::Vector && dataset.header().subsets.len() > 1 => {
                     let message = "the rows of --votes cannot be matched with vectors of several subsets";
                     return Err(CliError::invalid(message).hint("choose the vectors with --subset").into());
@@ -210,8 +210,8 @@ impl VotedSamples {
         }
     }
 
-    /// Refuses rows without names that are not as many as the images: every row could then belong to another image.
-    fn are_all(&self, place: &str, rows: usize) -> Result<()> {
+    /// Refuses rows without names if there are not as many as images: each could then belong to another image.
+    fn check_row_count(&self, place: &str, rows: usize) -> Result<()> {
         match self {
             Self::InOrder { samples, kind, .. } if *samples != rows as u64 => {
                 let word = kind.word();

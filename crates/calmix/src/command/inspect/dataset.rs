@@ -15,24 +15,24 @@ use crate::output::preparation::prepare_or_stop;
 use crate::process::stop::Stop;
 use crate::terminal::{Output, status};
 
-/// The most classes that are listed.
+/// The maximum number of classes that are listed.
 const MAX_LISTED_CLASSES: usize = 20;
 
-/// Inspects a table that `calmix prepare` wrote; the dataset itself need not exist.
+/// Inspects a prepared dataset; the dataset itself need not exist.
 pub(super) fn prepared(folder: &Path) -> Result<Output> {
     let dataset = Dataset::open(folder, folder)?;
     let report = Report::of_table(&dataset)?;
     let next = format!("next: calmix train RECIPE --data FOLDER --prepared {}", shell_quoted(folder));
     let text = format!("prepared dataset\n{report}\n\n{}\n{next}\n", classes(&report));
     let mut json = document(folder, &report)?;
-    // A table does not list the samples that could not be read.
+    // A prepared dataset does not list the samples that could not be read.
     for key in ["left_out", "unreadable"] {
         json[key] = Value::Null;
     }
     Ok(Output { text, json })
 }
 
-/// Inspects an unprepared dataset: scans it and discards the table.
+/// Inspects a dataset that is not prepared: scans it and discards the result.
 pub(super) fn raw(folder: &Path) -> Result<Output> {
     let source = detect_source(folder, false);
     status(&format!("reading {} as {source} …", shown(folder.display())));

@@ -1,4 +1,4 @@
-//! A run: what it is, progress, environment and result.
+//! A run: summary, progress, environment and result.
 
 use std::path::Path;
 
@@ -30,11 +30,12 @@ pub(super) fn inspect(folder: &Path) -> Result<Output> {
     }
     let Inspected { recipe, summary, changes, environment, step, skipped, result } =
         inspect::inspect(folder)?;
+    // A finished run shows the evaluations of its result, which need not be the last ones.
     let of_result = |step| result.as_ref().is_none_or(|result| result.step == step);
     let events = latest_evaluations(folder, |evaluation| of_result(evaluation.step))?;
     let steps = recipe.recipe.steps();
     let state = state(result.is_some(), step, steps);
-    let goes_on = if result.is_some() { String::new() } else { resumes(step, steps) };
+    let goes_on = if result.is_some() { String::new() } else { resume_line(step, steps) };
     let name = summary.based_on.as_ref().map(|name| format!("{}: ", shown(name)));
     let about = format!(
         "run {}: {state}\n\
@@ -50,7 +51,7 @@ pub(super) fn inspect(folder: &Path) -> Result<Output> {
         name.unwrap_or_default(),
         shown(&recipe.recipe.description),
         short_hash(&recipe.hash()),
-        changed(changes.as_deref()),
+        list_changes(changes.as_deref()),
         method(&recipe, result.as_ref()),
         shown(summary.network_in_words()),
         shown(&recipe.recipe.dataset.path),
@@ -81,7 +82,7 @@ pub(super) fn inspect(folder: &Path) -> Result<Output> {
     let kind = if recipe.recipe.has_vectors() { InputKind::Vector } else { InputKind::Image };
     let metrics =
         evaluations.first().zip(metric_table::table(&evaluations, map, kind)).map(|(first, table)| {
-            let more = result.as_ref().map(after_table).unwrap_or_default();
+            let more = result.as_ref().map(further_results).unwrap_or_default();
             format!("{}\n\n{table}\n{more}", metric_table::model_title(first.step))
         });
     // Only `calmix calibrate` changes a finished run, and only its model.json.
@@ -121,7 +122,7 @@ pub(super) fn inspect(folder: &Path) -> Result<Output> {
     Ok(Output { text, json })
 }
 
-/// How far a run is, of so many steps; 0 if its heads are trained at once.
+/// Describes the progress of a run of `steps` steps; 0 steps mean that its heads are trained at once.
 fn state(is_finished: bool, step: Option<u64>, steps: u64) -> String {
     match (is_finished, step) {
         (true, _) if steps == 0 => "finished".to_owned(),
@@ -132,8 +133,8 @@ fn state(is_finished: bool, step: Option<u64>, steps: u64) -> String {
     }
 }
 
-/// Where a run resumes after a step.
-fn resumes(step: Option<u64>, steps: u64) -> String {
+/// Describes where a run resumes after a step.
+fn resume_line(step: Option<u64>, steps: u64) -> String {
     match step {
         Some(step) => format!("resumes   after step {}, with step {}\n", grouped(step), grouped(step + 1)),
         None if steps == 0 => "resumes   from the beginning\n".to_owned(),
@@ -150,14 +151,14 @@ fn calibrated_again(map: &FittedCalibrator, kind: InputKind) -> String {
     )
 }
 
-/// The rest of a result: its heads, other selection rules, pseudo-labels; each followed by an empty line.
-fn after_table(result: &RunResult) -> String {
+/// Formats the rest of a result: heads, other selection rules, pseudo-labels; each followed by an empty line.
+fn further_results(result: &RunResult) -> String {
     let heads = result.heads.as_ref().map(heads).unwrap_or_default();
     let parts = [heads, metric_table::by_rule(result), metric_table::pseudo_labels(result)];
     parts.into_iter().filter(|part| !part.is_empty()).map(|part| part + "\n").collect()
 }
 
-/// The first letters of a commit's hash, and whether the tree was dirty.
+/// Abbreviates the hash of a commit, and keeps the mark of a dirty tree.
 fn short_commit(commit: &str) -> String {
     match commit.strip_suffix("-dirty") {
         Some(hash) => short_hash(hash) + "-dirty",
@@ -165,7 +166,7 @@ fn short_commit(commit: &str) -> String {
     }
 }
 
-/// The base algorithm, its threshold if any, the mixup pairing, and which head is the model.
+/// Describes the base algorithm, its threshold if any, the mixup pairing, and which head is the model.
 fn method(recipe: &Resolved, result: Option<&RunResult>) -> String {
     let word = |key: &str| recipe.value(key).and_then(|value| value.as_str()).unwrap_or_default();
     let base = word("method.base");
@@ -180,10 +181,10 @@ fn method(recipe: &Resolved, result: Option<&RunResult>) -> String {
     format!("{base}{threshold} with {}{head}", word("method.mixup.pairing"))
 }
 
-/// The keys of the run that differ from its recipe, one per line.
-fn changed(changes: Option<&[Difference]>) -> String {
+/// Lists the keys of the run that differ from its recipe, one per line.
+fn list_changes(changes: Option<&[Difference]>) -> String {
     let has_encoder = changes.unwrap_or_default().iter().any(|change| change.path == "network.output");
-    // An encoder has no architecture of calmix's, so this key says nothing.
+    // With an encoder, `network.name` has no effect.
     let is_used = |change: &&Difference| !(has_encoder && change.path == "network.name");
     let lines = changes.unwrap_or_default().iter().filter(is_used).enumerate().map(|(n, change)| {
         let title = if n == 0 { "changed" } else { "" };

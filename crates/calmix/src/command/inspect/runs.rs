@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use crate::output::format::{counted, grouped, percent, shell_quoted};
 use crate::terminal::Output;
 
-/// A column of the table: its title, whether it holds numbers, and its cells.
+/// A column of the table: its title, whether its cells are numbers, and its cells.
 struct Column {
     title: &'static str,
     is_number: bool,
     cells: Vec<String>,
 }
 
-/// Columns that are dropped on a narrow terminal, the least needed first.
+/// Columns that are left out on a narrow terminal, the least important first.
 const DROP_ORDER: [&str; 5] = ["on", "recipe", "seeds", "method", "ECE"];
 
 /// Inspects the runs in `folder`; `None` if there are none.
@@ -48,7 +48,7 @@ pub(super) fn inspect(folder: &Path) -> Result<Option<Output>> {
     Ok(Some(Output { text, json }))
 }
 
-/// Whether every subfolder is a run.
+/// Returns whether every subfolder is a run.
 pub(super) fn are_alone_in(folder: &Path) -> Result<bool> {
     let folders = std::fs::read_dir(folder)?.flatten().filter(|entry| entry.path().is_dir()).count();
     Ok(folders == runs_in(folder)?.len())
@@ -111,7 +111,7 @@ fn columns(runs: &[RunOverview]) -> Vec<Column> {
     ]
 }
 
-/// The width of the terminal in columns; unlimited if the output is not a terminal.
+/// Returns the width of the terminal in columns; unlimited if the output is not a terminal.
 fn width() -> usize {
     let out = std::io::stdout();
     let size = if out.is_terminal() { terminal_size::terminal_size_of(out) } else { None };

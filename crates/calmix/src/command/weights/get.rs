@@ -26,12 +26,12 @@ use crate::remote::hub::{
 use crate::terminal::rate::Rate;
 use crate::terminal::{clear_line, print, print_json, status, warn};
 
-/// Weights that are in the weights folder.
+/// Weights in the weights folder.
 struct FetchedWeights {
     name: String,
     folder: PathBuf,
     origin: Origin,
-    /// Whether the same commit was there before, so that nothing was downloaded.
+    /// Whether the same commit was already there, so that nothing was downloaded.
     is_unchanged: bool,
 }
 
@@ -39,7 +39,7 @@ impl GetArgs {
     pub(super) fn run(self, folder: &WeightsFolder) -> Result<Exit> {
         let stop = Stop::listen()?;
         let stopped = || status("interrupted; the same command continues");
-        // A signal may arrive while a server does not answer. What has arrived by then stays.
+        // A signal may arrive while a server does not respond. Data that has arrived is kept.
         let done = stop.ending_soon(stopped, || self.fetch(folder, stop.flag()));
         match done {
             Err(_) if stop.flag().load(Ordering::Relaxed) => {
@@ -54,7 +54,7 @@ impl GetArgs {
         }
     }
 
-    /// Downloads what the weights folder lacks.
+    /// Downloads the files that the weights folder lacks.
     fn fetch(&self, weights: &WeightsFolder, stop: &AtomicBool) -> Result<FetchedWeights> {
         let repository = Repository::parse(&self.repository)?;
         let name = self.name.as_deref().unwrap_or(&repository.name).to_owned();
@@ -84,7 +84,7 @@ impl GetArgs {
         let files = fetch_all(&snapshot, &chosen, &parts, stop)?;
         let complete = parts.assemble(&chosen.files)?;
         if let Err(error) = check_model(chosen.kind, &complete, &repository) {
-            // What cannot be used is not worth the disk.
+            // Do not keep files that cannot be used.
             parts.remove();
             return Err(error);
         }
@@ -102,7 +102,7 @@ impl GetArgs {
         Ok(FetchedWeights { name, folder, origin, is_unchanged: false })
     }
 
-    /// Prints what is there, and the command that uses it.
+    /// Prints the result, and the command that uses the weights.
     fn show(&self, fetched: &FetchedWeights) -> Result<()> {
         let FetchedWeights { name, folder, origin, is_unchanged } = fetched;
         if self.json {
@@ -130,7 +130,7 @@ impl GetArgs {
 
 const OTHER_NAME: &str = "choose another name with --name";
 
-/// The refusal of a name that other weights have.
+/// Returns the refusal of a name that other weights have.
 fn taken(name: &str, folder: &Path, repository: &Repository) -> CliError {
     let what = match Origin::of(folder) {
         Some(origin) if origin.repository == repository.to_string() => {
@@ -152,7 +152,7 @@ fn read_config(snapshot: &Snapshot<'_>, parts: &PartFolder, stop: &AtomicBool) -
     Ok(Some(parts.read(config, MAX_CONFIG_BYTES)?))
 }
 
-/// Brings all files of a model, and shows the progress.
+/// Fetches all files of a model, and shows the progress.
 fn fetch_all(
     snapshot: &Snapshot<'_>,
     chosen: &ChosenFiles,
@@ -184,7 +184,7 @@ fn megabytes(bytes: u64) -> u64 {
     bytes / 1_000_000
 }
 
-/// Reads a model as every later command does, and refuses what these would.
+/// Reads a model as later commands do, so that one that these would refuse is refused here.
 fn check_model(kind: ModelKind, complete: &Path, repository: &Repository) -> Result<()> {
     let checked = match kind {
         ModelKind::Safetensors => check_weights(&complete.join("model.safetensors")),
@@ -194,7 +194,7 @@ fn check_model(kind: ModelKind, complete: &Path, repository: &Repository) -> Res
         if error.is_transient() {
             return error.into();
         }
-        // The folder is about to go: name the file by its place in the repository.
+        // The folder is about to be removed, so name the file by its path in the repository.
         if let Ok(name) = error.path.strip_prefix(complete) {
             error.path = Path::new(&repository.to_string()).join(name);
         }
@@ -206,7 +206,7 @@ fn check_weights(path: &Path) -> Result<(), FileError> {
     WeightsFile::read(path)?.network().map(drop)
 }
 
-/// Reads an encoder. If it has several outputs, the user can choose one later; without images, it is of no use.
+/// Reads an encoder. One with several outputs is accepted, since the user can choose later; one that takes no images is refused.
 fn check_encoder(path: &Path) -> Result<(), FileError> {
     let file = EncoderFile::read(path)?;
     let mut none = |_: &str| Err("its weights are in it".to_owned());

@@ -1,8 +1,8 @@
-//! The address of a server, as the user gives it or a redirect names it. The caller follows redirects by hand: it decides what
-//! another server may get.
+//! The address of a server, from the user or from a redirect. The caller follows redirects itself, because it decides what
+//! another server may receive.
 //!
-//! Requests carry a password or a token, so none goes back from HTTPS to HTTP. From HTTP to HTTPS is how servers ask for
-//! encryption.
+//! Requests carry a password or a token, so a redirect from HTTPS to HTTP is refused. One from HTTP to HTTPS is followed: servers
+//! use it to require encryption.
 
 use std::net::IpAddr;
 
@@ -14,8 +14,8 @@ use ureq::http::{Response, Uri};
 use crate::error::CliError;
 use crate::terminal::warn;
 
-/// Reads the address of a server: `what` names it in messages, `example` is the hint for an invalid one, and `credentials` says
-/// where a password belongs. No error quotes the address: it may hold a password, also where it cannot be parsed.
+/// Reads the address of a server. `what` names it in messages, `example` is the hint for an invalid one, and `credentials` is the
+/// hint on where a password belongs. No error quotes the address: it may contain a password, even if it cannot be parsed.
 pub(crate) fn read_address(
     address: &str,
     what: &str,
@@ -33,7 +33,7 @@ pub(crate) fn read_address(
         return Err(CliError::invalid(format!("{what} has a user name or password in it")).hint(credentials));
     }
     let host = uri.host().unwrap_or_default();
-    // An invalid port would be ignored, and the default port used.
+    // Refuse an invalid port, which would be ignored in favour of the default port.
     let expected = uri.port_u16().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
     if host.is_empty() || authority != expected {
         return Err(invalid("has no valid host and port"));
@@ -44,7 +44,7 @@ pub(crate) fn read_address(
     Ok(uri)
 }
 
-/// Whether scheme, host and port of two addresses are the same. Another port of a host may be another user's server.
+/// Returns whether scheme, host and port of two addresses are the same. Another port of a host may be another user's server.
 pub(crate) fn is_same_server(one: &Uri, other: &Uri) -> bool {
     one.scheme() == other.scheme() && has_same_host(one, other) && port(one) == port(other)
 }
@@ -75,32 +75,32 @@ fn is_this_machine(uri: &Uri) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|at| at.is_loopback())
 }
 
-/// Where a redirect leads.
+/// The target of a redirect.
 #[derive(Debug)]
 pub(crate) struct Redirect {
     pub(crate) to: Uri,
-    /// Whether the server stays the same, or begins to encrypt.
+    /// Whether the server is the same, or the same one with encryption.
     pub(crate) stays: bool,
 }
 
 impl Redirect {
-    /// The server that it leads to, without parts that may be secret.
+    /// Returns the server of the target, without parts that may be secret.
     pub(crate) fn server(&self) -> String {
         server(&self.to)
     }
 }
 
-/// Returns the target of a redirect that keeps the method of the request.
+/// Returns the location of a redirect that keeps the method of the request.
 pub(crate) fn location(response: &Response<Body>) -> Option<String> {
     let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 307 | 308);
     let location = response.headers().get(LOCATION).filter(|_| is_redirect)?;
     Some(String::from_utf8_lossy(location.as_bytes()).into_owned())
 }
 
-/// Returns where a redirect leads, or why it is not followed, without parts that may be secret.
+/// Returns the target of a redirect, or why it is not followed, without parts that may be secret.
 pub(crate) fn redirected(from: &Uri, location: &str) -> Result<Redirect, String> {
     let unreadable = || "it redirects to something that is not an address".to_owned();
-    // A path of the same server. `//host/path` is one of another, and would be parsed as a path.
+    // A path on the same server. `//host/path` is on another one, but would be parsed as a path.
     if location.starts_with('/') && !location.starts_with("//") {
         let mut parts = from.clone().into_parts();
         parts.path_and_query = Some(location.parse::<PathAndQuery>().map_err(|_| unreadable())?);

@@ -1,15 +1,15 @@
-//! The proxy that a request goes through, by the variables that curl and Python's requests read: `http_proxy`,
-//! `https_proxy`, `all_proxy` and `no_proxy`, in small or capital letters.
+//! The proxy of a request, by the variables that curl and Python's requests read: `http_proxy`, `https_proxy`, `all_proxy` and
+//! `no_proxy`, in lower or upper case.
 //!
-//! ureq would read them too, but takes `https_proxy` for plain HTTP, goes without a proxy where it cannot read or use
-//! one, and knows neither spaces in `no_proxy` nor the hosts below a name in it.
+//! ureq would read them too, but it uses `https_proxy` for plain HTTP, uses no proxy if it cannot read or use one, and supports
+//! neither spaces in `no_proxy` nor subdomains of a name in it.
 
 use ureq::http::Uri;
 use ureq::{Proxy, ProxyProtocol};
 
 use crate::error::CliError;
 
-/// Returns the proxy for an address, if any. No error quotes its address: it may hold a password.
+/// Returns the proxy for an address, if any. No error quotes the proxy's address: it may contain a password.
 pub(crate) fn proxy_for(
     uri: &Uri,
     variable: impl Fn(&str) -> Option<String>,
@@ -30,7 +30,7 @@ pub(crate) fn proxy_for(
     })
 }
 
-/// Whether a list such as `localhost, .example.com` has a host, or a domain that it is in.
+/// Returns whether a list such as `localhost, .example.com` contains a host or a domain of it.
 fn is_listed(host: &str, list: &str) -> bool {
     let host = host.to_ascii_lowercase();
     list.split(',').map(|entry| entry.trim().to_ascii_lowercase()).any(|entry| {

@@ -1,5 +1,5 @@
-//! The cache of the Hub's Python client: `models--OWNER--NAME` has `refs/REVISION` with a commit, and `snapshots/COMMIT` with
-//! the files, as links to `blobs/HASH`.
+//! The cache of the Hub's Python client: `models--OWNER--NAME` contains `refs/REVISION` with a commit, and `snapshots/COMMIT`
+//! with the files, as links to `blobs/HASH`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use super::content_hash::{ContentHash, hexadecimal};
 use super::listing::{HubFile, Listing, check_path};
 use super::repository::Repository;
 
-/// Bytes of the longest reference.
+/// The maximum size of a reference in bytes.
 const MAX_REFERENCE: u64 = 256;
 
-/// Files of a snapshot that are listed, and folders in each other.
+/// The maximum number of files in a snapshot, and the maximum depth of folders.
 const MAX_FILES: usize = 10_000;
 const MAX_DEPTH: usize = 8;
 
@@ -33,7 +33,7 @@ impl HubCache {
         &self.folder
     }
 
-    /// Lists the files that are there of a revision; `None` if there are none.
+    /// Lists the cached files of a revision; `None` if there are none.
     pub(super) fn listing(&self, revision: &str) -> Result<Option<Listing>, FileError> {
         let Some(commit) = self.commit(revision) else { return Ok(None) };
         let mut files = Vec::new();
@@ -45,9 +45,9 @@ impl HubCache {
         Ok(Some(Listing { commit, licence: None, files }))
     }
 
-    /// The file of a commit, if it is there with that many bytes.
+    /// Returns the cached file of a commit, if it has the right size.
     pub(super) fn file(&self, commit: &str, file: &HubFile) -> Option<PathBuf> {
-        // The client has checked it, or will not offer it again: a link into `blobs` is followed.
+        // Follow the link into `blobs`. A copy of the file is compared with its hash, if that is known.
         let found = self.snapshot(commit).join(&file.path).canonicalize().ok()?;
         let metadata = fs::metadata(&found).ok()?;
         (metadata.is_file() && metadata.len() == file.bytes).then_some(found)
@@ -57,7 +57,7 @@ impl HubCache {
         self.folder.join("snapshots").join(commit)
     }
 
-    /// The commit of a revision when it was last downloaded.
+    /// Returns the commit of a revision when it was last downloaded.
     fn commit(&self, revision: &str) -> Option<String> {
         let reference = self.folder.join("refs").join(revision);
         if let Ok(text) = safe_open::read_text(&reference, MAX_REFERENCE) {
@@ -67,14 +67,14 @@ impl HubCache {
     }
 }
 
-/// Lists the files of a folder and of those in it.
+/// Lists the files below a folder.
 fn list(folder: &Path, prefix: &str, depth: usize, files: &mut Vec<HubFile>) -> Result<(), FileError> {
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
     for entry in entries {
         let entry = entry.map_err(|error| FileError::new(folder, error))?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = if prefix.is_empty() { name } else { format!("{prefix}/{name}") };
-        // A broken link is a file that was not downloaded.
+        // A broken link means that the file was not downloaded.
         let Ok(metadata) = fs::metadata(entry.path()) else { continue };
         if metadata.is_dir() && depth < MAX_DEPTH {
             list(&entry.path(), &path, depth + 1, files)?;
@@ -85,7 +85,7 @@ fn list(folder: &Path, prefix: &str, depth: usize, files: &mut Vec<HubFile>) -> 
     Ok(())
 }
 
-/// The hash that the Hub listed for a file: the name of what its link leads to. Systems without links have none.
+/// Returns the hash that the Hub listed for a file: the name of its link's target. `None` on systems without links.
 fn blob_hash(link: &Path) -> Option<ContentHash> {
     let target = fs::read_link(link).ok()?;
     let name = target.file_name()?.to_str()?;

@@ -1,4 +1,4 @@
-//! Which files of a repository are a model that calmix can use.
+//! The choice of the files in a repository that are a model for calmix.
 
 use std::path::Path;
 
@@ -15,36 +15,36 @@ use super::repository::Repository;
 use crate::error::CliError;
 use crate::output::format::{bytes, grouped};
 
-/// The files of weights as the weights folder has them.
+/// The names of weight files in the weights folder.
 const SAFETENSORS: &str = "model.safetensors";
 const ONNX: &str = "model.onnx";
 
-/// Where repositories have an ONNX model, the first place before others. Those of CLIP and SigLIP have the images' half by
-/// itself, and `model.onnx` wants a text, too.
+/// The paths of ONNX models in repositories, in order of preference. In those of CLIP and SigLIP, the first is the image encoder
+/// alone, whereas `model.onnx` also needs a text.
 const ONNX_PLACES: [&str; 3] = ["onnx/vision_model.onnx", "onnx/model.onnx", "model.onnx"];
 
-/// How files with weights of an ONNX model continue its name: `model.onnx_data` of optimum, `model.onnx.data` of PyTorch.
+/// Suffixes of files with the weights of an ONNX model: `model.onnx_data` of optimum, `model.onnx.data` of PyTorch.
 const DATA_SUFFIXES: [&str; 2] = ["_data", ".data"];
 
-/// Files with weights of one model.
+/// The maximum number of files with weights of one model.
 const MAX_DATA_FILES: usize = 100;
 
 const LICENCES: [&str; 3] = ["LICENSE", "LICENSE.txt", "LICENSE.md"];
 const MAX_LICENCE_BYTES: u64 = 1 << 20;
 
-/// Models of a repository that an error names.
+/// The maximum number of a repository's models that an error names.
 const MAX_NAMED: usize = 8;
 
-/// What a model is.
+/// The kind of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ModelKind {
     /// Weights of a network that calmix builds.
     Safetensors,
-    /// An encoder of another program.
+    /// An encoder that another program exported.
     Onnx,
 }
 
-/// A model and the files that belong to it. The first file is the model itself.
+/// A model and the files that belong to it; the first is the model itself.
 #[derive(Debug)]
 pub(crate) struct ChosenFiles {
     pub(crate) kind: ModelKind,
@@ -59,8 +59,7 @@ pub(crate) struct ChosenFile {
 }
 
 impl ChosenFiles {
-    /// Chooses the model that `requested` names, or else the one that calmix can use, by the text of the repository's
-    /// `config.json`.
+    /// Chooses the model that `requested` names, or the one that calmix can use according to the repository's `config.json`.
     pub(crate) fn choose(
         repository: &Repository,
         listing: &Listing,
@@ -69,7 +68,9 @@ impl ChosenFiles {
     ) -> Result<Self, CliError> {
         let (kind, model) = match requested {
             Some(path) => requested_model(repository, listing, path)?,
-            None => usable_model(listing, config).ok_or_else(|| no_model(repository, listing, config))?,
+            None => {
+                usable_model(listing, config).ok_or_else(|| no_model_error(repository, listing, config))?
+            }
         };
         let stored = match kind {
             ModelKind::Safetensors => SAFETENSORS,
@@ -100,7 +101,7 @@ impl ChosenFiles {
             ModelKind::Onnx => &[PREPROCESSOR, CONFIG],
         };
         for config in configs {
-            // Beside the model, or at the top of the repository.
+            // The file may be beside the model or in the root of the repository.
             let found = listing.file(&beside(config)).or_else(|| listing.file(config));
             files.extend(found.map(|file| ChosenFile { file: file.clone(), stored: (*config).to_owned() }));
         }
@@ -117,7 +118,7 @@ impl ChosenFiles {
         Ok(Self { kind, files })
     }
 
-    /// Bytes of all files.
+    /// Returns the total size in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.file.bytes).sum()
     }
@@ -138,7 +139,7 @@ fn check_size(repository: &Repository, files: &[ChosenFile], limit: u64) -> Resu
     Err(CliError::invalid(message).hint("choose a smaller model of the same family"))
 }
 
-/// The model that the user named.
+/// Returns the model that the user named.
 fn requested_model<'a>(
     repository: &Repository,
     listing: &'a Listing,
@@ -159,7 +160,7 @@ fn requested_model<'a>(
     Ok((kind, file))
 }
 
-/// What a file is by its name; `None` if it is not a model.
+/// Returns the kind of a model file by its name; `None` for other files.
 fn kind_of(path: &str) -> Option<ModelKind> {
     match Path::new(path).extension()?.to_str()? {
         "onnx" => Some(ModelKind::Onnx),
@@ -168,7 +169,7 @@ fn kind_of(path: &str) -> Option<ModelKind> {
     }
 }
 
-/// The model that calmix can use: weights of a network that it builds, or else an ONNX model.
+/// Returns the model that calmix can use: weights of a network that it builds, or else an ONNX model.
 fn usable_model<'a>(listing: &'a Listing, config: Option<&[u8]>) -> Option<(ModelKind, &'a HubFile)> {
     let config = config.and_then(|text| PretrainedConfig::parse(text).ok());
     let is_known = config
@@ -180,8 +181,8 @@ fn usable_model<'a>(listing: &'a Listing, config: Option<&[u8]>) -> Option<(Mode
     weights.or_else(|| Some((ModelKind::Onnx, onnx()?)))
 }
 
-/// Says why a repository has no model for calmix, and what to do.
-fn no_model(repository: &Repository, listing: &Listing, config: Option<&[u8]>) -> CliError {
+/// Explains why a repository has no model for calmix, with a hint.
+fn no_model_error(repository: &Repository, listing: &Listing, config: Option<&[u8]>) -> CliError {
     if listing.files.iter().any(|file| kind_of(&file.path) == Some(ModelKind::Onnx)) {
         let message = format!("{repository} has neither onnx/model.onnx nor model.onnx");
         return CliError::invalid(message).hint(named_models(listing));
@@ -205,7 +206,7 @@ fn no_model(repository: &Repository, listing: &Listing, config: Option<&[u8]>) -
     CliError::invalid(message).hint(export_hint(repository))
 }
 
-/// How a model of PyTorch becomes one that calmix reads.
+/// Explains how to convert a PyTorch model to one that calmix reads.
 pub(crate) fn export_hint(repository: &Repository) -> String {
     format!(
         "look for {} under onnx-community, or export it: `optimum-cli export onnx --opset 17 --model {repository} FOLDER`, \
@@ -214,7 +215,7 @@ pub(crate) fn export_hint(repository: &Repository) -> String {
     )
 }
 
-/// Names the models of a repository, to choose from.
+/// Lists the models of a repository for the user to choose from.
 fn named_models(listing: &Listing) -> String {
     let paths = listing.files.iter().map(|file| file.path.as_str());
     let models: Vec<&str> = paths.filter(|path| kind_of(path).is_some()).collect();

@@ -19,10 +19,10 @@ use crate::remote::https::{
 /// The variable that names a PEM file of authorities, as for curl and Python's httpx.
 const CERTIFICATES: &str = "SSL_CERT_FILE";
 
-/// Bytes of the longest list of files.
+/// The maximum size of a list of files in bytes.
 const MAX_LISTING: u64 = 32 << 20;
 
-/// The list of files may take this many timeouts in total.
+/// The time limit for the list of files, in timeouts.
 const LISTING_TIMEOUT_FACTOR: u32 = 4;
 
 /// The Hub.
@@ -32,16 +32,16 @@ pub(super) struct HubClient<'a> {
 }
 
 impl<'a> HubClient<'a> {
-    /// Prepares requests; connects to nothing yet.
+    /// Creates the client; it does not connect yet.
     pub(super) fn new(variables: &'a HubVariables) -> Result<Self, CliError> {
         let timeout = Some(variables.timeout);
         let config = agent_config(CERTIFICATES)?
-            // Sizes and hashes are of the files themselves.
+            // Request no compression: sizes and hashes are those of the files themselves.
             .accept_encoding("identity")
             .timeout_resolve(timeout)
             .timeout_connect(timeout)
             .timeout_recv_response(timeout)
-            // A large file may take hours, but not a single read of it.
+            // A large file may take hours, but a single read may not.
             .timeout_per_read(timeout)
             .timeout_per_write(timeout);
         Ok(Self { variables, agent: config.build().into() })
@@ -71,10 +71,11 @@ impl<'a> HubClient<'a> {
         Ok(listing)
     }
 
-    /// Requests a path of the Hub, from the byte `offset` on, and follows redirects. `within` limits the whole answer.
+    /// Requests a path of the Hub, from the byte `offset` on, and follows redirects. `within` limits the time of the whole
+    /// response.
     ///
-    /// The token goes to the Hub alone. A redirect to another server drops it for good, so that no other server can ask for it
-    /// by redirecting back.
+    /// The token is sent to the Hub only. A redirect to another server drops it for good, so that no other server can get it by
+    /// redirecting back.
     pub(super) fn get(
         &self,
         repository: &Repository,
@@ -102,7 +103,7 @@ impl<'a> HubClient<'a> {
             let config = request.config().timeout_global(within).proxy(proxy_for(&uri, variable)?);
             let response = config.build().call().map_err(|error| self.failure(&error))?;
             let Some(location) = location(&response) else {
-                // The caller begins anew if its offset is refused.
+                // If the offset is refused, the caller starts again from 0.
                 if response.status().is_success() || response.status() == StatusCode::RANGE_NOT_SATISFIABLE {
                     return Ok(response);
                 }
@@ -117,7 +118,7 @@ impl<'a> HubClient<'a> {
         Err(CliError::failed(format!("{}: more than {MAX_REDIRECTS} redirects", shown(endpoint))).into())
     }
 
-    /// Turns a request without an answer, or with a part of one, into a message with a hint.
+    /// Explains a request that got no response or an incomplete one.
     pub(super) fn failure(&self, error: &ureq::Error) -> Failure {
         let endpoint = shown(&self.variables.endpoint);
         let failed =
@@ -152,15 +153,15 @@ impl<'a> HubClient<'a> {
     }
 }
 
-/// What to do without a network.
+/// The hint for a missing network.
 const NO_NETWORK_HINT: &str = "behind a proxy, set https_proxy; without a network, copy the model here from another machine: \
                           `calmix weights add FILE` takes safetensors, network.weights also the folder of an ONNX model";
 
-/// What to do if a connection breaks again and again.
+/// The hint for a connection that breaks repeatedly.
 const BROKEN_CONNECTION_HINT: &str =
     "try again later; the same command continues. Behind a proxy, set https_proxy";
 
-/// The hint for a model that the cache does not have.
+/// Returns the hint for a model that is not in the cache.
 pub(super) fn offline_hint() -> String {
     format!("without {OFFLINE} calmix downloads it; or {NO_NETWORK_HINT}")
 }

@@ -1,31 +1,31 @@
-//! The hashes by which the Hub identifies the content of a file.
+//! The hashes with which the Hub identifies the content of a file.
 
 use std::fmt::Write;
 
 use ring::digest::{Context, Digest, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 
-/// The hash of a file as the Hub lists it, in small hexadecimal digits.
+/// The hash of a file as the Hub lists it, in lowercase hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ContentHash {
-    /// Of a large file, which is outside git: the SHA-256 of its bytes.
+    /// The SHA-256 of a large file, which is stored outside git.
     Sha256(String),
-    /// Of a small file: the SHA-1 of git's object. Only a defence against damage, where the attacker is not the repository
-    /// itself.
+    /// The SHA-1 of the git object of a small file. It protects against damage, but not against an attacker who made the
+    /// repository.
     GitBlob(String),
 }
 
 impl ContentHash {
-    /// Reads a SHA-256; `None` if it is none.
+    /// Parses a SHA-256; `None` if it is not valid.
     pub(super) fn sha256(text: &str) -> Option<Self> {
         hexadecimal(text, 64).map(Self::Sha256)
     }
 
-    /// Reads the id of a git object; `None` if it is none.
+    /// Parses the id of a git object; `None` if it is not valid.
     pub(super) fn git_blob(text: &str) -> Option<Self> {
         hexadecimal(text, 40).map(Self::GitBlob)
     }
 
-    /// The digits, which are safe as a file name.
+    /// Returns the digits, which are safe as a file name.
     pub(super) fn digits(&self) -> &str {
         match self {
             Self::Sha256(digits) | Self::GitBlob(digits) => digits,
@@ -33,19 +33,19 @@ impl ContentHash {
     }
 }
 
-/// Reads so many hexadecimal digits.
+/// Parses exactly `digits` hexadecimal digits.
 pub(super) fn hexadecimal(text: &str, digits: usize) -> Option<String> {
     let is_hexadecimal = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_hexadecimal.then(|| text.to_ascii_lowercase())
 }
 
-/// Hashes a file while it arrives.
+/// A hasher for a file that is being received.
 pub(super) struct ContentHasher {
     sha256: Context,
     git_blob: Option<Context>,
 }
 
-/// The hashes of a whole file.
+/// The hashes of a complete file.
 #[derive(Debug)]
 pub(super) struct ContentHashes {
     pub(super) sha256: String,
@@ -53,7 +53,7 @@ pub(super) struct ContentHashes {
 }
 
 impl ContentHasher {
-    /// Begins with a file of that many bytes, which is to be compared with `listed`.
+    /// Starts to hash a file of this size, to be compared with `listed`.
     pub(super) fn new(bytes: u64, listed: Option<&ContentHash>) -> Self {
         let mut git_blob =
             matches!(listed, Some(ContentHash::GitBlob(_))).then(|| Context::new(&SHA1_FOR_LEGACY_USE_ONLY));
@@ -77,7 +77,7 @@ impl ContentHasher {
 }
 
 impl ContentHashes {
-    /// The digits to compare with those of `listed`.
+    /// Returns the digits to compare with those of `listed`.
     pub(super) fn comparable(&self, listed: &ContentHash) -> &str {
         match listed {
             ContentHash::Sha256(_) => &self.sha256,

@@ -1,4 +1,4 @@
-//! One file of a repository, from the cache or from the Hub, resumed where an earlier attempt ended.
+//! The download of one file, from the cache or from the Hub, resumed where an earlier attempt ended.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -22,24 +22,24 @@ use super::repository::{Repository, encoded_path};
 use crate::error::CliError;
 use crate::output::format::bytes;
 
-/// Bytes that are in memory at a time.
+/// The size of a chunk in memory, in bytes.
 const CHUNK: usize = 256 << 10;
 
-/// From this many new bytes on, an attempt counts as a success that was cut, and not as a failure.
+/// The number of new bytes with which an attempt that breaks counts as progress, not as a failure.
 const MIN_PROGRESS: u64 = 1 << 20;
 
-/// A file on its way.
+/// A file that is being downloaded.
 pub(super) struct Download<'a> {
     pub(super) repository: &'a Repository,
     pub(super) commit: &'a str,
     pub(super) file: &'a HubFile,
     pub(super) part: &'a ConfinedPath,
-    /// Ends the download at the next chunk.
+    /// Stops the download at the next chunk.
     pub(super) stop: &'a AtomicBool,
 }
 
 impl Download<'_> {
-    /// Copies the file from the cache; returns its hashes, or `None` if it is not the one that the Hub lists.
+    /// Copies the file from the cache; returns its hashes, or `None` if it is not the file that the Hub lists.
     pub(super) fn copy(&self, cached: &Path, progress: &mut dyn FnMut(u64)) -> Result<Option<ContentHashes>> {
         let mut from = safe_open::open(cached)?.0;
         let mut arriving = Arriving::begin(self)?;
@@ -53,7 +53,7 @@ impl Download<'_> {
         }
     }
 
-    /// Requests the file, or the rest of it, until it is complete; returns its hashes.
+    /// Downloads the file, or the rest of it, and returns its hashes.
     pub(super) fn request(
         &self,
         client: &HubClient<'_>,
@@ -81,7 +81,7 @@ impl Download<'_> {
             let was_resumed = before > 0 && !arriving.is_restarted;
             match arriving.finish() {
                 Ok(hashes) => return Ok(hashes),
-                // A power failure can damage what an earlier call left.
+                // A power failure may have damaged the part from an earlier call, so download the file again from its start.
                 Err(WrongContent { .. }) if was_resumed && !has_restarted => has_restarted = true,
                 Err(WrongContent { found, listed }) => return Err(self.wrong_content(&found, &listed)),
             }
@@ -102,14 +102,14 @@ impl Download<'_> {
             StatusCode::PARTIAL_CONTENT if continues_at(&response, arriving.length, file.bytes) => {
                 file.bytes - arriving.length
             }
-            // The rest cannot be had: the next attempt requests the whole file.
+            // The server does not send the rest: the next attempt requests the whole file.
             status => {
                 arriving.restart()?;
                 let what = format!("{}: the server answered with status {status}", shown(&file.path));
                 return Err(Failure::passing(CliError::failed(what)));
             }
         };
-        // Before anything is thrown away: the login page of a network is an answer of status 200, too.
+        // Check the length before discarding anything: a captive portal's login page also has status 200.
         if response.body().content_length().is_some_and(|length| length != left) {
             return Err(self.wrong_length().into());
         }
@@ -141,13 +141,13 @@ impl Download<'_> {
     }
 }
 
-/// Whether an answer of status 206 is the rest from `offset` on of a file of that many bytes.
+/// Returns whether a response with status 206 is the rest from `offset` on of a file of this size.
 fn continues_at(response: &Response<Body>, offset: u64, bytes: u64) -> bool {
     let range = response.headers().get(CONTENT_RANGE).and_then(|range| range.to_str().ok());
     range.is_some_and(|range| range == format!("bytes {offset}-{}/{bytes}", bytes - 1))
 }
 
-/// A file that grows, with the hashes of what has arrived.
+/// A growing file, with the hashes of its content so far.
 struct Arriving<'a> {
     download: &'a Download<'a>,
     to: File,
@@ -163,7 +163,7 @@ struct WrongContent {
 }
 
 impl<'a> Arriving<'a> {
-    /// Opens what an earlier attempt left, and hashes it.
+    /// Opens the part that an earlier attempt left, and hashes it.
     fn begin(download: &'a Download<'a>) -> Result<Self, Error> {
         let Download { file, part, .. } = download;
         let to = safe_open::open_to_write(*part)?;
@@ -184,7 +184,7 @@ impl<'a> Arriving<'a> {
         }
     }
 
-    /// Begins with the first byte again.
+    /// Starts again from the first byte.
     fn restart(&mut self) -> Result<(), FileError> {
         let Download { file, part, .. } = self.download;
         let emptied = self.to.set_len(0).and_then(|()| self.to.seek(SeekFrom::Start(0)));
@@ -195,7 +195,7 @@ impl<'a> Arriving<'a> {
         Ok(())
     }
 
-    /// Appends everything that `from` has. A source that ends early or late is a failure.
+    /// Appends everything in `from`. A source that ends early or late is a failure.
     fn take(
         &mut self,
         from: &mut dyn Read,
@@ -212,7 +212,7 @@ impl<'a> Arriving<'a> {
             if read == 0 {
                 break;
             }
-            // Without a length of its own, a hostile answer could fill the disk.
+            // Without this limit, a hostile response without a length could fill the disk.
             if self.length + read as u64 > file.bytes {
                 self.restart()?;
                 return Err(self.download.wrong_length().into());
@@ -233,7 +233,7 @@ impl<'a> Arriving<'a> {
         Ok(())
     }
 
-    /// Compares a complete file with its hash. One with another hash is emptied, so that nothing continues it.
+    /// Compares a complete file with its hash. If it differs, the file is emptied, so that no later attempt continues it.
     fn finish(mut self) -> Result<ContentHashes, WrongContent> {
         let empty = ContentHasher::new(0, None);
         let hashes = std::mem::replace(&mut self.hasher, empty).finish();

@@ -1,4 +1,4 @@
-//! Failed requests: what a refusal of the Hub means, and whether another attempt is worth it.
+//! Failed requests: the meaning of a refusal by the Hub, and whether to try again.
 
 use std::thread;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use crate::terminal::status;
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) error: Error,
-    /// Whether the next attempt may succeed: a cut connection, a busy server.
+    /// Whether another attempt may succeed, as after a cut connection or with a busy server.
     pub(super) is_passing: bool,
 }
 
 impl Failure {
-    /// A failure that the next attempt may not have.
+    /// Creates a failure after which another attempt may succeed.
     pub(super) fn passing(error: impl Into<Error>) -> Self {
         Self { error: error.into(), is_passing: true }
     }
@@ -34,25 +34,25 @@ impl<E: Into<Error>> From<E> for Failure {
     }
 }
 
-/// Further attempts that fail in a row before the command does.
+/// The maximum number of consecutive failed retries.
 const MAX_RETRIES: u32 = 4;
 
-/// The time before the first further attempt; it doubles with each.
+/// The wait before the first retry; it doubles with each.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
-/// Counts the attempts that failed in a row.
+/// A counter of consecutive failed attempts.
 #[derive(Debug, Default)]
 pub(super) struct Retries {
     failed: u32,
 }
 
 impl Retries {
-    /// Begins to count anew, because an attempt has got a good deal further.
+    /// Resets the counter after an attempt that made progress.
     pub(super) fn reset(&mut self) {
         self.failed = 0;
     }
 
-    /// Waits for the next attempt, or returns the error of the last one.
+    /// Waits before the next attempt, or returns the error of the last one.
     pub(super) fn wait_after(&mut self, failure: Failure) -> Result<()> {
         if !failure.is_passing || self.failed == MAX_RETRIES {
             return Err(failure.error);
@@ -64,23 +64,23 @@ impl Retries {
     }
 }
 
-/// The header by which the Hub says what is wrong.
+/// The header with the Hub's error code.
 const CODE: &str = "x-error-code";
 const MESSAGE: &str = "x-error-message";
 
-/// The message of the Hub for a token that does not exist, or no longer.
+/// The Hub's message about an unknown or expired token.
 const WRONG_TOKEN: &str = "Invalid credentials in Authorization header";
 
-/// The request that was refused.
+/// A refused request.
 pub(super) struct Refused<'a> {
     pub(super) endpoint: &'a str,
     pub(super) repository: &'a Repository,
     pub(super) token: Option<&'a Token>,
-    /// Whether the Hub answered, not a server that it redirects to.
+    /// Whether the Hub refused it, not a server that it redirects to.
     pub(super) is_hub: bool,
 }
 
-/// Turns an answer that is not a success into a message with a hint.
+/// Explains a response that is not a success.
 pub(super) fn refusal(refused: &Refused<'_>, response: &Response<Body>) -> Failure {
     let status = response.status().as_u16();
     let header =
@@ -90,7 +90,7 @@ pub(super) fn refusal(refused: &Refused<'_>, response: &Response<Body>) -> Failu
         return Failure::passing(refused.failed(&format!("{what} (status {status})"), RETRY_HINT));
     }
     if !refused.is_hub {
-        // The address of the storage is valid for minutes; the next attempt gets a new one.
+        // The redirected address is valid for minutes; the next attempt gets a new one.
         return Failure::passing(
             refused.failed(&format!("its storage refused with status {status}"), RETRY_HINT),
         );
@@ -105,7 +105,7 @@ impl Refused<'_> {
         CliError::failed(format!("{}: {what}", shown(self.endpoint))).hint(hint)
     }
 
-    /// What the user has to change.
+    /// Explains what the user has to change.
     fn explained(&self, status: u16, code: &str, message: &str) -> CliError {
         let Self { endpoint, repository, token, .. } = self;
         let page = format!("{endpoint}/{repository}");

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::content_hash::{ContentHash, hexadecimal};
 
-/// Characters of the longest licence that is kept.
+/// The maximum length of a licence name in characters.
 const MAX_LICENCE: usize = 200;
 
 /// The files of a repository at one commit.
@@ -23,14 +23,14 @@ pub(crate) struct Listing {
 /// A file of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HubFile {
-    /// Relative and without `..`, by the rules of [`why_unsafe`].
+    /// A relative path without `..`, checked by [`why_unsafe`].
     pub(crate) path: String,
     pub(crate) bytes: u64,
-    /// `None` if it comes from a cache that does not say.
+    /// The hash; `None` if the cache does not have it.
     pub(super) hash: Option<ContentHash>,
 }
 
-/// The Hub's answer, as far as it is read.
+/// The part of the Hub's response that is read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ModelInfo {
@@ -56,10 +56,10 @@ struct LargeFile {
 }
 
 impl Listing {
-    /// Reads the answer of the Hub.
+    /// Parses the response of the Hub.
     ///
     /// # Errors
-    /// What is wrong with it, as the rest of a sentence.
+    /// A description of the problem, as the rest of a sentence.
     pub(super) fn parse(answer: &[u8]) -> Result<Self, String> {
         let info: ModelInfo =
             serde_json::from_slice(answer).map_err(|error| format!("is not a list of files: {error}"))?;
@@ -72,7 +72,7 @@ impl Listing {
         Ok(Self { commit, licence, files })
     }
 
-    /// The file of that path, if the repository has it.
+    /// Returns the file with this path, if any.
     pub(crate) fn file(&self, path: &str) -> Option<&HubFile> {
         self.files.iter().find(|file| file.path == path)
     }
@@ -94,13 +94,13 @@ impl HubFile {
     }
 }
 
-/// Checks the name of a file, which becomes a part of URLs and messages here.
+/// Checks the name of a file, which becomes part of URLs and messages.
 pub(super) fn check_path(path: &str) -> Result<(), String> {
     let why = why_unsafe(path).or(path.contains(is_command).then_some("has a control character"));
     why.map_or(Ok(()), |why| Err(format!("has a file whose name {why}: {path:?}")))
 }
 
-/// The licence of a repository, by its card or else by its tags.
+/// Returns the licence of a repository, from its card or its tags.
 fn licence(card: Option<&Value>, tags: &[String]) -> Option<String> {
     let named = card.map(|card| &card["license"]);
     let mut names: Vec<&str> = match named {
@@ -108,7 +108,7 @@ fn licence(card: Option<&Value>, tags: &[String]) -> Option<String> {
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
         _ => tags.iter().filter_map(|tag| tag.strip_prefix("license:")).collect(),
     };
-    // `other` says nothing; its name is in a second field.
+    // `other` is a placeholder; the name is in a second field.
     if let (["other"], Some(name)) = (&names[..], card.and_then(|card| card["license_name"].as_str())) {
         names = vec![name];
     }

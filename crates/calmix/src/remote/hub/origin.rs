@@ -1,4 +1,4 @@
-//! `origin.json` beside weights: which repository, commit and files they are.
+//! `origin.json` beside weights: their repository, commit and files.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,10 @@ use super::repository::Repository;
 /// The file beside the weights.
 pub(crate) const ORIGIN: &str = "origin.json";
 
-/// Bytes of the longest file that is read.
+/// The maximum size of the file in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Where weights come from.
+/// The origin of downloaded weights.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Origin {
     /// The address of the Hub.
@@ -24,23 +24,23 @@ pub(crate) struct Origin {
     pub(crate) revision: String,
     pub(crate) commit: String,
     pub(crate) licence: Option<String>,
-    /// The model first.
+    /// The files; the first is the model.
     pub(crate) files: Vec<OriginFile>,
 }
 
 /// A file of a repository, and its copy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OriginFile {
-    /// In the repository.
+    /// The path in the repository.
     pub(crate) path: String,
-    /// Beside `origin.json`.
+    /// The name of the copy, beside `origin.json`.
     pub(crate) file: String,
     pub(crate) bytes: u64,
     pub(crate) sha256: String,
 }
 
 impl Origin {
-    /// Reads the origin of the weights in a folder; `None` if they were not downloaded, or their files are no longer there.
+    /// Reads the origin of the weights in a folder; `None` if they were not downloaded, or their files are missing.
     pub(crate) fn of(folder: &Path) -> Option<Self> {
         let text = safe_open::read(&folder.join(ORIGIN), MAX_BYTES).ok()?;
         let origin: Self = serde_json::from_slice(&text).ok()?;
@@ -51,7 +51,7 @@ impl Origin {
         (!origin.files.is_empty() && origin.files.iter().all(is_there)).then_some(origin)
     }
 
-    /// Whether the weights are of that commit, and `requested`, if a file was requested.
+    /// Returns whether the weights are from this commit, and from the file `requested` if any.
     pub(crate) fn is(&self, repository: &Repository, commit: &str, requested: Option<&str>) -> bool {
         let is_requested = |path: &str| self.files.first().is_some_and(|model| model.path == path);
         self.repository == repository.to_string()

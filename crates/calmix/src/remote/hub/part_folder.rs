@@ -1,7 +1,8 @@
-//! The folder in which files of a repository arrive: beside the weights, so that they are moved and not copied to their place.
+//! The folder for files of a repository that are being downloaded. It is beside the weights, so that complete files are moved,
+//! not copied.
 //!
-//! A file has its hash as its name there, so what has arrived is of use to a later call even if the repository has changed in
-//! between. The folder stays if a download ends early, and goes when the model is in its place.
+//! A file is named by its hash, so a later call can use it even if the repository has changed. The folder is kept if a download
+//! ends early, and removed when the model is in its place.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,18 +18,18 @@ use super::chosen_files::ChosenFile;
 use super::listing::HubFile;
 use super::repository::{Repository, encoded};
 
-/// Begins the names of these folders; the weights folder shows no hidden folder as weights.
+/// The prefix of these folders' names. They are hidden, and the weights folder does not list hidden folders.
 const PREFIX: &str = ".get-";
 const LOCK: &str = ".lock";
 
-/// Where the model is put together.
+/// The subfolder in which the model is assembled.
 const COMPLETE: &str = "complete";
 
-/// The folder of a repository, which this process alone writes to.
+/// The folder of a repository, which only this process writes to.
 #[derive(Debug)]
 pub(crate) struct PartFolder {
     path: ConfinedPath,
-    /// Whether an earlier call has left something in it.
+    /// Whether an earlier call left files in it.
     was_there: bool,
     is_removed: bool,
     /// `None` on a file system without locks.
@@ -55,8 +56,8 @@ impl PartFolder {
         Ok(folder)
     }
 
-    /// Removes what [`assemble`](Self::assemble) made in a process that was killed, and parts that are also the files of
-    /// weights in their place: writing to them would change the weights.
+    /// Removes the result of [`assemble`](Self::assemble) in a killed process, and parts that are hard links to weights already
+    /// in their place: writing to them would change the weights.
     fn remove_links(&self) -> io::Result<()> {
         let complete = self.path.join(COMPLETE);
         if safe_open::exists(&complete) {
@@ -72,7 +73,7 @@ impl PartFolder {
         Ok(())
     }
 
-    /// Where a file arrives.
+    /// Returns the path of a file that is being downloaded.
     pub(super) fn part(&self, file: &HubFile) -> ConfinedPath {
         let name = match &file.hash {
             Some(hash) => hash.digits().to_owned(),
@@ -81,25 +82,25 @@ impl PartFolder {
         self.path.join(name)
     }
 
-    /// Bytes of a file that have arrived.
+    /// Returns the number of bytes of a file that have arrived.
     pub(crate) fn arrived(&self, file: &HubFile) -> u64 {
         fs::symlink_metadata(self.part(file)).map_or(0, |found| found.len())
     }
 
-    /// Reads a file that has arrived.
+    /// Reads a complete file.
     pub(crate) fn read(&self, file: &HubFile, limit: u64) -> Result<Vec<u8>, FileError> {
         safe_open::read(self.part(file), limit)
     }
 
-    /// Puts files that have arrived into a folder with their final names, and returns it.
+    /// Puts complete files into a folder under their final names, and returns the folder.
     pub(crate) fn assemble(&self, files: &[ChosenFile]) -> Result<PathBuf, FileError> {
         let complete = self.path.join(COMPLETE);
         safe_open::create_folder_if_missing(&complete)?;
         for ChosenFile { file, stored } in files {
             let part = self.part(file);
             let target = complete.join(stored);
-            // Links, because two names may have the same content, and a kill must not lose what has arrived. Some file systems
-            // have none.
+            // Link, not move: two names may have the same content, and a kill must lose nothing. Copy on file systems without
+            // links.
             let linked = fs::hard_link(&part, &target).or_else(|_| fs::copy(&part, &target).map(drop));
             let synced = linked.and_then(|()| File::open(&target)?.sync_all());
             synced.map_err(|error| FileError::new(&target, error))?;
@@ -107,7 +108,7 @@ impl PartFolder {
         Ok(complete.to_path_buf())
     }
 
-    /// Removes what a process has left that was killed when the model was in its place.
+    /// Removes the folder of a process that was killed when its model was already in its place.
     pub(crate) fn remove_leftover(weights: &Path, repository: &Repository) {
         if safe_open::exists(&place(weights, repository))
             && let Ok(folder) = Self::open(weights, repository)
@@ -116,15 +117,15 @@ impl PartFolder {
         }
     }
 
-    /// Removes everything that has arrived.
+    /// Removes the folder with all files.
     pub(crate) fn remove(mut self) {
-        // What cannot be removed is found again by the next call for the same repository.
+        // If the folder cannot be removed, the next call for the same repository finds it.
         let _ = fs::remove_dir_all(&self.path);
-        // From now on a folder of this name is another process's.
+        // Another process may now create a folder of this name, which must not be removed on drop.
         self.is_removed = true;
     }
 
-    /// Removes everything that has arrived, unless an earlier call has begun it.
+    /// Removes the folder with all files, unless an earlier call started it.
     pub(crate) fn remove_own(self) {
         if !self.was_there {
             self.remove();
@@ -133,7 +134,7 @@ impl PartFolder {
 }
 
 impl Drop for PartFolder {
-    /// Removes a folder in which nothing has arrived.
+    /// Removes the folder if it is empty.
     fn drop(&mut self) {
         if self.is_removed {
             return;

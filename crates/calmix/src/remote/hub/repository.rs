@@ -6,13 +6,13 @@ use calmix_io::shown::shown;
 
 use crate::error::CliError;
 
-/// The revision of a repository if none is named.
+/// The default revision.
 const DEFAULT_REVISION: &str = "main";
 
-/// The longest owner, and the longest name.
+/// The maximum length of an owner, and of a name.
 const MAX_NAME: usize = 96;
 
-/// The longest revision.
+/// The maximum length of a revision.
 const MAX_REVISION: usize = 255;
 
 /// A repository of models at a revision.
@@ -20,12 +20,12 @@ const MAX_REVISION: usize = 255;
 pub(crate) struct Repository {
     pub(super) owner: String,
     pub(crate) name: String,
-    /// A branch, a tag, a commit, or a reference such as `refs/pr/1`.
+    /// The revision: a branch, a tag, a commit, or a reference such as `refs/pr/1`.
     pub(crate) revision: String,
 }
 
 impl Repository {
-    /// Reads `owner/name` or `owner/name@revision`, by the rules of the Hub.
+    /// Parses `owner/name` or `owner/name@revision`, by the rules of the Hub.
     pub(crate) fn parse(text: &str) -> Result<Self, CliError> {
         let (id, revision) = text.split_once('@').unwrap_or((text, DEFAULT_REVISION));
         let parts: Vec<&str> = id.split('/').collect();
@@ -40,12 +40,13 @@ impl Repository {
         Ok(Self { owner: owner.to_owned(), name: name.to_owned(), revision: revision.to_owned() })
     }
 
-    /// The name of its folder in the cache of the Hub, and a part of a name here: owners and names have no `--`.
+    /// Returns the name of the repository's folder in the Hub's cache. It is unambiguous, because owners and names contain no
+    /// `--`.
     pub(super) fn folder_name(&self) -> String {
         format!("{}--{}", self.owner, self.name)
     }
 
-    /// The path of the list of its files, below the address of the Hub.
+    /// Returns the URL path of the list of files.
     pub(super) fn listing_path(&self) -> String {
         format!("/api/models/{self}/revision/{}?blobs=true", encoded(&self.revision))
     }
@@ -74,7 +75,7 @@ fn is_name(name: &str) -> bool {
         && !name.contains("--")
 }
 
-/// Whether a text can be a reference of git. It is also a path in the cache of the Hub.
+/// Returns whether a text can be a git reference. It is also used as a path in the Hub's cache.
 fn is_revision(revision: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./+".contains(&byte);
     let is_part = |part: &str| !part.is_empty() && !part.starts_with('.');
@@ -84,7 +85,7 @@ fn is_revision(revision: &str) -> bool {
         && !revision.contains("..")
 }
 
-/// Percent-encodes a name, slashes included.
+/// Percent-encodes a name, including slashes.
 pub(super) fn encoded(name: &str) -> String {
     let mut encoded = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -98,7 +99,7 @@ pub(super) fn encoded(name: &str) -> String {
     encoded
 }
 
-/// Percent-encodes the names of a path and leaves the slashes between them.
+/// Percent-encodes the parts of a path, but not the slashes between them.
 pub(super) fn encoded_path(path: &str) -> String {
     path.split('/').map(encoded).collect::<Vec<_>>().join("/")
 }

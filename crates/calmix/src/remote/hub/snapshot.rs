@@ -20,12 +20,12 @@ pub(crate) struct Snapshot<'a> {
     pub(crate) repository: &'a Repository,
     pub(crate) listing: Listing,
     cache: HubCache,
-    /// `None` if there must be no network.
+    /// The client; `None` in offline mode.
     client: Option<HubClient<'a>>,
 }
 
 impl<'a> Snapshot<'a> {
-    /// Asks the Hub for the files of a repository, or without a network its cache.
+    /// Gets the list of a repository's files from the Hub, or from its cache in offline mode.
     pub(crate) fn open(variables: &'a HubVariables, repository: &'a Repository) -> Result<Self> {
         let cache = HubCache::new(&variables.cache, repository);
         if variables.is_offline {
@@ -42,7 +42,7 @@ impl<'a> Snapshot<'a> {
         Ok(Self { repository, listing, cache, client: Some(client) })
     }
 
-    /// Brings a file into the folder of parts, and returns its SHA-256. `progress` receives its bytes that have arrived.
+    /// Fetches a file into the folder of parts, and returns its SHA-256. `progress` receives the number of bytes so far.
     pub(crate) fn fetch(
         &self,
         file: &HubFile,

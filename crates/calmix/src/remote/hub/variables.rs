@@ -1,5 +1,5 @@
-//! What the environment says of the Hub: the variables of `huggingface_hub`, so that a shell that is set up for the Hub's
-//! Python client is set up for calmix.
+//! The Hub's environment variables, which are those of `huggingface_hub`: a shell that is set up for the Python client is set up
+//! for calmix.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -19,18 +19,18 @@ const CACHE: &str = "HF_HUB_CACHE";
 pub(super) const OFFLINE: &str = "HF_HUB_OFFLINE";
 pub(super) const TIMEOUT: &str = "HF_HUB_DOWNLOAD_TIMEOUT";
 
-/// The Hub, unless `HF_ENDPOINT` names another.
+/// The Hub's address, unless `HF_ENDPOINT` sets another.
 const DEFAULT_ENDPOINT: &str = "https://huggingface.co";
 
-/// The default of `HF_HUB_DOWNLOAD_TIMEOUT`: how long a server may send nothing.
+/// The default of `HF_HUB_DOWNLOAD_TIMEOUT`: how long a server may be silent.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The Hub and its cache, as the environment names them.
+/// The settings of the Hub and its cache from the environment.
 pub(crate) struct HubVariables {
-    /// Without a slash at its end, a user or a password.
+    /// The address, without a trailing slash, a user or a password.
     pub(crate) endpoint: String,
     pub(super) uri: Uri,
-    /// The folder in which the Hub's Python client keeps what it has downloaded.
+    /// The cache folder of the Hub's Python client.
     pub(crate) cache: PathBuf,
     pub(super) token: Option<Token>,
     pub(crate) is_offline: bool,
@@ -59,7 +59,7 @@ impl HubVariables {
     }
 }
 
-/// The folder of the Hub's Python client.
+/// Returns the home folder of the Hub's Python client.
 fn home() -> PathBuf {
     if let Some(home) = variable(HOME) {
         return home.into();
@@ -75,22 +75,22 @@ fn is_true(value: &str) -> bool {
 
 const TOKEN_VARIABLE: &str = "HF_TOKEN";
 
-/// The file in the folder of the Hub's Python client, which `hf auth login` writes.
+/// The file in that folder that `hf auth login` writes.
 const TOKEN_FILE: &str = "token";
 
-/// Bytes of the longest file that is read.
+/// The maximum size of the file in bytes.
 const MAX_TOKEN_BYTES: u64 = 64 << 10;
 
 /// A token. Not `Debug`, so that it is not printed by accident.
 pub(crate) struct Token {
     /// The value of `Authorization`.
     pub(super) header: HeaderValue,
-    /// Where it was found: a variable or a file.
+    /// The source of the token: a variable or a file.
     pub(super) source: String,
 }
 
 impl Token {
-    /// Reads the token of the environment, or else of the file in `home`; `None` if there is none.
+    /// Reads the token from the environment, or else from the file in `home`; `None` if there is none.
     pub(super) fn read(
         home: &Path,
         variable: impl Fn(&str) -> Option<String>,
@@ -102,7 +102,7 @@ impl Token {
         if !safe_open::exists(&file) {
             return Ok(None);
         }
-        // Public models need no token, so one that cannot be read does not stop the command.
+        // Public models need no token, so a token that cannot be read does not stop the command.
         match file.canonicalize().map_err(|error| error.to_string()).and_then(|file| {
             safe_open::read_text(&file, MAX_TOKEN_BYTES).map_err(|error| error.problem.to_string())
         }) {

@@ -1,7 +1,7 @@
-//! A tracking server: one JSON request, one JSON answer, over HTTP or HTTPS.
+//! A tracking server: JSON requests and responses over HTTP or HTTPS.
 //!
-//! The address of the server and the environment decide everything; the variables are MLflow's own, so that a shell that
-//! is set up for MLflow's Python client is set up for calmix.
+//! The configuration is the address and MLflow's own environment variables, so a shell that is set up for MLflow's Python client
+//! is set up for calmix.
 
 use std::time::{Duration, Instant};
 
@@ -18,10 +18,10 @@ use crate::remote::https::{
     variable, warn_if_unencrypted,
 };
 
-/// The default of `MLFLOW_HTTP_REQUEST_TIMEOUT`: how long a complete answer may take, with its redirects.
+/// The default of `MLFLOW_HTTP_REQUEST_TIMEOUT`: the time limit for a complete response, including redirects.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Bytes of the longest answer.
+/// The maximum size of a response in bytes.
 const MAX_ANSWER_BYTES: u64 = 64 << 20;
 
 const CERTIFICATES: &str = "MLFLOW_TRACKING_SERVER_CERT_PATH";
@@ -29,31 +29,31 @@ const TIMEOUT: &str = "MLFLOW_HTTP_REQUEST_TIMEOUT";
 
 /// A server that requests are sent to.
 pub(crate) struct Server {
-    /// Without a slash at its end, a user or a password.
+    /// The address, without a trailing slash, a user or a password.
     pub(crate) address: String,
     pub(super) credentials: Credentials,
     agent: Agent,
     timeout: Duration,
 }
 
-/// The answer of a server.
+/// The response of a server.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
-    /// Null if it is not JSON, as the page of a proxy.
+    /// The body; null if it is not JSON, such as the page of a proxy.
     pub(super) body: Value,
 }
 
 /// A request to a server.
 #[derive(Clone, Copy)]
 pub(super) enum Request<'a> {
-    /// GET with a key and its value, which is percent-encoded.
+    /// GET with a query of one key and its value, which is percent-encoded.
     Get(&'a str, &'a str),
     Post(&'a Value),
 }
 
 impl Server {
-    /// Prepares requests to an address, as the environment says; connects to nothing yet.
+    /// Creates the server with the settings of the environment; it does not connect yet.
     pub(crate) fn new(address: &str) -> Result<Self, CliError> {
         let uri =
             read_address(address, "the address of the tracking server", ADDRESS_HINT, CREDENTIALS_HINT)?;
@@ -81,7 +81,7 @@ impl Server {
             let mut response = match request {
                 Request::Get(key, value) => {
                     let get = self.with_config(self.agent.get(&uri), &uri, left)?;
-                    // The address of a redirect has the query in it.
+                    // The address of a redirect already contains the query.
                     if is_first { get.query(key, value).call() } else { get.call() }
                 }
                 Request::Post(body) => {
@@ -106,7 +106,7 @@ impl Server {
         Err(CliError::failed(format!("{}: more than {MAX_REDIRECTS} redirects", shown(&self.address))))
     }
 
-    /// Returns the target of a redirect, unless it leads to another server: metrics and credentials go to none.
+    /// Returns the target of a redirect; refuses another server, which must get neither metrics nor credentials.
     fn following(&self, from: &Uri, location: &str) -> Result<Uri, CliError> {
         let why = match redirected(from, location) {
             Ok(redirect) if redirect.stays => return Ok(redirect.to),
@@ -119,8 +119,7 @@ impl Server {
             .hint("if you trust that server, give its address: --mlflow URL"))
     }
 
-    /// Adds the proxy, timeout and credentials to a request. The caller must have checked that it goes to the server itself,
-    /// because the credentials are sent along.
+    /// Adds the proxy, timeout and credentials to a request. The caller must have checked that it goes to the server itself.
     fn with_config<B>(
         &self,
         mut request: RequestBuilder<B>,
@@ -133,7 +132,7 @@ impl Server {
         Ok(request.config().timeout_global(Some(left)).proxy(proxy_for(uri, variable)?).build())
     }
 
-    /// Turns a failure into a message with a hint.
+    /// Explains a failed request.
     fn failure(&self, error: &ureq::Error) -> CliError {
         let (what, hint) = match (tls_failure(error, CERTIFICATES), error) {
             (Some(failure), _) => failure,
@@ -158,7 +157,7 @@ const TOKEN: &str = "MLFLOW_TRACKING_TOKEN";
 const USERNAME: &str = "MLFLOW_TRACKING_USERNAME";
 const PASSWORD: &str = "MLFLOW_TRACKING_PASSWORD";
 
-/// The hint for a server that refuses access.
+/// The hint for a server that denies access.
 pub(super) const UNAUTHORISED_HINT: &str =
     "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN";
 
@@ -170,7 +169,7 @@ pub(crate) struct Credentials {
 }
 
 impl Credentials {
-    /// Reads a user name with a password, or else a token: MLflow's own order.
+    /// Reads a user name with a password, or else a token, in MLflow's order.
     pub(super) fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, CliError> {
         let user = variable(USERNAME).zip(variable(PASSWORD));
         let (value, secrets, name) = if let Some((name, password)) = user {
@@ -187,7 +186,7 @@ impl Credentials {
         Ok(Self { header: Some(header), secrets })
     }
 
-    /// Blanks the secrets in a text: some servers quote the request in their refusal.
+    /// Removes the secrets from a text: some servers quote the request in their error.
     pub(super) fn blanked(&self, text: &str) -> String {
         self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
     }

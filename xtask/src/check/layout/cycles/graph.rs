@@ -1,15 +1,15 @@
-//! Which file needs which other, and the cycles among them.
+//! The graph of which file needs which other, and its cycles.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Which file needs which other, by the first line that says so.
+/// A graph of files, with the line of the first use of each edge.
 #[derive(Debug)]
 pub(super) struct Graph {
     pub(super) files: Vec<String>,
     edges: Vec<BTreeMap<usize, usize>>,
 }
 
-/// Files of which each needs the next, and the last the first, with the line of each need.
+/// A cycle of files, each of which needs the next, with the lines of these uses.
 pub(super) type Cycle = Vec<(usize, usize)>;
 
 impl Graph {
@@ -18,7 +18,7 @@ impl Graph {
         Self { files, edges }
     }
 
-    /// Notes that a file needs another; the first line of several is kept.
+    /// Adds an edge from a file to one that it needs; the first line is kept.
     pub(super) fn add(&mut self, from: usize, to: usize, line: usize) {
         if from != to {
             let first = self.edges[from].entry(to).or_insert(line);
@@ -26,12 +26,12 @@ impl Graph {
         }
     }
 
-    /// The shortest of all cycles; `None` if there are none.
+    /// Returns the shortest of all cycles; `None` if there are none.
     pub(super) fn shortest_cycle(&self) -> Option<Cycle> {
         (0..self.files.len()).filter_map(|start| self.cycle_from(start)).min_by_key(Vec::len)
     }
 
-    /// The shortest cycle through `start`, by breadth-first search.
+    /// Returns the shortest cycle through `start`, by breadth-first search.
     fn cycle_from(&self, start: usize) -> Option<Cycle> {
         let mut came_from: BTreeMap<usize, usize> = BTreeMap::new();
         let mut open = VecDeque::from([start]);

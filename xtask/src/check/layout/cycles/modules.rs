@@ -9,22 +9,22 @@ use anyhow::{Context, Result};
 use super::graph::Graph;
 use super::syntax::{self, Body, Path};
 
-/// Re-exports of re-exports; a longer chain leads back to itself.
+/// The maximum length of a chain of re-exports; a longer one must be a cycle.
 const MAX_REEXPORTS: usize = 16;
 
 struct Module {
     parent: Option<usize>,
-    /// Of [`Modules::files`].
+    /// The index in [`Modules::files`].
     file: usize,
     children: BTreeMap<String, usize>,
     body: Body,
 }
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Clone, Copy)]
 enum Target {
     Module(usize),
-    /// Something that the module defines.
+    /// An item that the module defines.
     ItemOf(usize),
     External,
 }
@@ -32,11 +32,11 @@ enum Target {
 #[derive(Default)]
 struct Modules {
     modules: Vec<Module>,
-    /// Relative to the folder of the crate's sources.
+    /// The files, relative to the folder of the crate's sources.
     files: Vec<String>,
 }
 
-/// Which file of the crate in `sources` needs which other, from its root file on.
+/// Reads the graph of the files in `sources`, starting from the crate's root file.
 pub(super) fn graph(sources: &FilePath, root: &str) -> Result<Graph> {
     let mut modules = Modules::default();
     modules.add_file(sources, FilePath::new(root), FilePath::new(""), None)?;
@@ -92,7 +92,7 @@ impl Modules {
     fn add_edges(&self, index: usize, graph: &mut Graph) {
         let module = &self.modules[index];
         for import in module.body.imports.iter().filter(|import| !import.is_reexport) {
-            // An imported module is used by the paths that begin with it, which may lead deeper.
+            // An imported module is used by the paths that begin with it, which may lead to its children.
             match self.target(index, &import.path.words, 0) {
                 Some(Target::ItemOf(used)) => self.add_edge(module, used, import.path.line, graph),
                 Some(Target::Module(used)) if import.is_glob => {
@@ -106,7 +106,7 @@ impl Modules {
                 self.add_edge(module, used, *line, graph);
             }
         }
-        // A file that re-exports a name and writes it in its own code uses it too.
+        // A file that re-exports a name and also uses it in its own code needs it.
         for (name, line) in &module.body.names {
             let is_reexported =
                 |import: &&syntax::Import| import.is_reexport && import.name.as_ref() == Some(name);
@@ -122,7 +122,7 @@ impl Modules {
         graph.add(from.file, self.modules[used].file, line);
     }
 
-    /// What `words` lead to from a module; nothing if they begin with a name that it does not know.
+    /// Returns the target of `words` from a module; `None` if they begin with an unknown name.
     fn target(&self, from: usize, words: &[String], reexports: usize) -> Option<Target> {
         if reexports > MAX_REEXPORTS {
             return None;
@@ -139,7 +139,7 @@ impl Modules {
         {
             target = match word.as_str() {
                 "super" => Target::Module(self.modules[module].parent?),
-                // What a macro defines is found by no name.
+                // Names that a macro defines cannot be found.
                 name => {
                     self.lookup(module, name, after.is_empty(), reexports).unwrap_or(Target::ItemOf(module))
                 }
@@ -149,7 +149,7 @@ impl Modules {
         Some(target)
     }
 
-    /// A name in a module. At the end of a path it is rather an item than the module of the same name.
+    /// Looks up a name in a module. At the end of a path, an item takes precedence over the module of the same name.
     fn lookup(&self, module: usize, name: &str, is_last: bool, reexports: usize) -> Option<Target> {
         let found = &self.modules[module];
         let child = found.children.get(name).map(|child| Target::Module(*child));
@@ -161,7 +161,7 @@ impl Modules {
         }
         let is_named = |import: &&syntax::Import| import.name.as_deref() == Some(name);
         if let Some(import) = found.body.imports.iter().find(is_named) {
-            // `pub(crate) use name;` behind a macro of that name leads to itself.
+            // `pub(crate) use name;` after a macro of that name refers to itself.
             let is_itself = import.path.words == [name];
             let target =
                 if is_itself { None } else { self.target(module, &import.path.words, reexports + 1) };

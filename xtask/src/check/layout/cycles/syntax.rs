@@ -1,4 +1,4 @@
-//! What a source file imports, defines and names, module by module, without code under `#[cfg(test)]`.
+//! The parser of what a source file imports, defines and names, module by module, without code under `#[cfg(test)]`.
 
 use std::collections::BTreeSet;
 
@@ -6,36 +6,36 @@ use anyhow::Result;
 
 use super::tokens::{Token, tokens};
 
-/// A module as it is written in one file.
+/// A module in one file.
 #[derive(Debug, Default)]
 pub(super) struct Body {
-    /// Modules in files of their own.
+    /// Modules in their own files.
     pub(super) declared: Vec<String>,
-    /// Modules between braces in the same file.
+    /// Modules in braces in the same file.
     pub(super) inline: Vec<(String, Body)>,
     pub(super) imports: Vec<Import>,
     pub(super) defined: BTreeSet<String>,
-    /// Paths of at least two words outside of imports.
+    /// Paths of at least two words outside imports.
     pub(super) paths: Vec<Path>,
-    /// Single words outside of imports that may be types, functions or macros.
+    /// Single words outside imports that may be types, functions or macros.
     pub(super) names: Vec<(String, usize)>,
 }
 
-/// Words between `::`, and their line.
+/// Words separated by `::`, with their line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Path {
     pub(super) words: Vec<String>,
     pub(super) line: usize,
 }
 
-/// One name of a `use`.
+/// A name in a `use`.
 #[derive(Debug)]
 pub(super) struct Import {
     pub(super) path: Path,
-    /// What the name is here; nothing for `as _` and for `*`.
+    /// The local name; `None` for `as _` and for `*`.
     pub(super) name: Option<String>,
     pub(super) is_glob: bool,
-    /// Whether others may import it from here: `pub use`, `pub(crate) use`.
+    /// Whether others may import it from here, as with `pub use` or `pub(crate) use`.
     pub(super) is_reexport: bool,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn body(source: &str) -> Result<Body> {
     let mut reader = Reader { tokens: tokens(source)?, at: 0 };
     let mut body = Body::default();
     while !reader.at_end() {
-        // A stray closing brace ends the body; the compiler says that better.
+        // A stray closing brace ends the body; the compiler will report it better.
         reader.read(&mut body);
     }
     Ok(body)
@@ -78,7 +78,7 @@ impl Reader {
         self.tokens.get(self.at).map_or(0, |token| token.line)
     }
 
-    /// Reads a module up to the brace that closes it.
+    /// Reads a module up to its closing brace.
     fn read(&mut self, body: &mut Body) {
         let mut depth = 0_usize;
         let mut is_public = false;
@@ -103,7 +103,7 @@ impl Reader {
                     is_public = true;
                     continue;
                 }
-                // `use<…>` in a type names what it captures.
+                // `use<…>` in a type lists captured lifetimes.
                 "use" if self.text(1) != "<" => {
                     self.at += 1;
                     self.read_imports(&[], was_public, body);
@@ -163,7 +163,7 @@ impl Reader {
         }
     }
 
-    /// Reads one tree of a `use` after `prefix`, with the comma or semicolon behind it.
+    /// Reads one tree of a `use` after `prefix`, including the following comma or semicolon.
     fn read_imports(&mut self, prefix: &[String], is_reexport: bool, body: &mut Body) {
         let line = self.line();
         let mut words = prefix.to_vec();
@@ -209,14 +209,14 @@ impl Reader {
         }
     }
 
-    /// Whether an attribute begins here that leaves its item out of every build but that of the tests.
+    /// Returns whether an attribute begins here that restricts its item to test builds.
     fn is_test_attribute(&self) -> bool {
         let words: Vec<&str> = (1..6).map(|ahead| self.text(ahead)).collect();
         matches!(words[..], ["[", "cfg", "(", "test", ")"] | ["[", "cfg", "(", "all", "("])
             && (words[3] == "test" || self.text(6) == "test")
     }
 
-    /// Skips attributes and the item, field, variant or statement behind them.
+    /// Skips attributes and the item, field, variant or statement after them.
     fn skip_item(&mut self) {
         while self.text(0) == "#" {
             self.at += 1;
@@ -250,7 +250,7 @@ impl Reader {
         }
     }
 
-    /// Skips from an opening bracket to behind the one that closes it.
+    /// Skips from an opening bracket to after the matching closing one.
     fn skip_group(&mut self) {
         let mut depth = 0_usize;
         while !self.at_end() {

@@ -1,4 +1,4 @@
-//! Cuts Rust source into the tokens that imports are made of, without comments and literals.
+//! The tokens of Rust source that imports consist of, without comments and literals.
 
 use anyhow::{Result, anyhow};
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
@@ -7,7 +7,7 @@ use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) text: String,
-    /// Counted from 1.
+    /// The line, from 1.
     pub(super) line: usize,
 }
 
@@ -17,7 +17,7 @@ impl Token {
     }
 }
 
-/// Returns the tokens of a source file in their order, brackets among them.
+/// Returns the tokens of a source file in order, including brackets.
 pub(super) fn tokens(source: &str) -> Result<Vec<Token>> {
     let stream: TokenStream = source.parse().map_err(|error| anyhow!("it is not Rust: {error}"))?;
     let mut tokens = Vec::new();
@@ -44,7 +44,7 @@ fn flatten(stream: TokenStream, tokens: &mut Vec<Token>) {
                 tokens.push(Token { text: close.to_owned(), line });
                 continue;
             }
-            // A lifetime: its name follows.
+            // A lifetime; its name follows.
             TokenTree::Punct(mark) if mark.as_char() == '\'' => {
                 trees.next();
                 continue;
