@@ -45,7 +45,7 @@ fn main() -> Result<()> {
         ["micro-batches", case @ ..] => worker::serve(micro_batches::prepare(case)?),
         #[cfg(feature = "engine")]
         ["processes", case @ ..] => {
-            worker::serve_with_metrics(processes::prepare(case)?, processes::Metrics::to_line)
+            worker::serve_with_metrics(processes::prepare(case)?, processes::Metrics::line)
         }
         #[cfg(feature = "engine")]
         ["processes-follow", case @ ..] => processes::follow(case),

@@ -40,7 +40,7 @@ pub(crate) struct Metrics {
 impl Metrics {
     /// Formats the metrics per step: the CPU time of the first process, which depends little on the load of the machine; and with
     /// several processes, the bytes sent, those by the formula, and the share of time that sending took.
-    pub(crate) fn to_line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let worked = self.worked.map(|seconds| format!("cpu-ms={:.1} ", 1e3 * seconds / STEPS as f64));
         let worked = worked.unwrap_or_default();
         let Some(processes) = self.pace.processes else { return worked };

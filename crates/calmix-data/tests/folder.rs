@@ -17,8 +17,8 @@ fn prepare(scene: &Scene) -> Result<Prepared, DataError> {
 }
 
 /// Prepares the folder as `options` say, and removes what was prepared.
-fn prepare_with(scene: &Scene, options: FolderOptions) -> Prepared {
-    let prepared = folder::prepare(&scene.root(), &scene.target(), &options).unwrap();
+fn prepare_with(scene: &Scene, options: &FolderOptions) -> Prepared {
+    let prepared = folder::prepare(&scene.root(), &scene.target(), options).unwrap();
     std::fs::remove_dir_all(scene.target()).unwrap();
     prepared
 }
@@ -90,7 +90,7 @@ fn a_class_may_be_called_train() {
          next to it should be left out, use --layout splits; if `train` is a class like the others, use --layout classes"
     );
     let read = |layout| {
-        let prepared = prepare_with(&scene, FolderOptions { layout, ..FolderOptions::default() });
+        let prepared = prepare_with(&scene, &FolderOptions { layout, ..FolderOptions::default() });
         (prepared.header.classes, prepared.unreadable.len())
     };
     assert_eq!(read(FolderLayout::Splits), (vec!["ice".into()], 1));
@@ -108,7 +108,7 @@ fn groups_with_a_single_class_are_asked_about() {
          folders are patients, videos or sites, use --groups 2"
     );
     let read =
-        |layout| prepare_with(&scene, FolderOptions { layout, ..FolderOptions::default() }).header.classes;
+        |layout| prepare_with(&scene, &FolderOptions { layout, ..FolderOptions::default() }).header.classes;
     assert_eq!(read(FolderLayout::Nested), ["cat", "goldfish", "retriever"]);
     assert_eq!(read(FolderLayout::Classes), ["animals", "dogs"]);
     // One folder in each class, or the same folders in each: where the images of the class are.
@@ -153,7 +153,7 @@ fn unreadable_images_are_left_out_and_listed() {
     }
     std::fs::remove_dir_all(scene.target()).unwrap();
     let inspection = Inspection { check: Some(Check::Header), ..Inspection::default() };
-    let prepared = prepare_with(&scene, FolderOptions { inspection, ..FolderOptions::default() });
+    let prepared = prepare_with(&scene, &FolderOptions { inspection, ..FolderOptions::default() });
     // The header of the flipped one is fine: only decoding finds it.
     assert_eq!((prepared.header.samples, prepared.unreadable.len()), (2, 5));
 }

@@ -170,9 +170,6 @@ impl StartError {
                 let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
                 format!("`ls {}`", shell_quoted(parent.unwrap_or(Path::new("."))))
             }
-            Self::NeedsRecipe { folder, recipe, .. } => {
-                format!("calmix train {recipe} --data {}", shell_quoted(folder))
-            }
             Self::OneClass { source_name: SourceName::Vectors, .. } => {
                 "label vectors of a second class, in the file of the vectors or with `--labels FILE`"
                     .to_owned()
@@ -183,7 +180,7 @@ impl StartError {
             Self::OtherFormat { folder, detected, .. } if is_own_format(*detected) => {
                 format!("calmix train --data {}, to train on your own images", shell_quoted(folder))
             }
-            Self::OtherFormat { folder, recipe, .. } => {
+            Self::NeedsRecipe { folder, recipe, .. } | Self::OtherFormat { folder, recipe, .. } => {
                 format!("calmix train {recipe} --data {}", shell_quoted(folder))
             }
             Self::NoLabels { has_list: true, .. } => {

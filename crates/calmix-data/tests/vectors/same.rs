@@ -47,7 +47,8 @@ fn every_format_gives_the_same_dataset() {
                  f64.safetensors snappy.parquet zstd.parquet nested.parquet datasets.parquet parts clip lightly.csv";
     let mut fingerprints = Vec::new();
     for name in files.split(' ') {
-        let labels = name.ends_with(".npy").then_some(labels.as_path());
+        let is_npy = Path::new(name).extension().is_some_and(|extension| extension == "npy");
+        let labels = is_npy.then_some(labels.as_path());
         let target = folder.path().join(name);
         let (dataset, warnings) = prepared(&golden(name), labels, &target).unwrap();
         assert!(warnings.is_empty(), "{name}: {warnings:?}");

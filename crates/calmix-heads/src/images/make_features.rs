@@ -29,7 +29,7 @@ fn work<'a>(request: &'a mut RunRequest<'_>, images: &'a RunImages) -> FeatureWo
     let sinks = RefCell::new(sinks);
     // An error of a sink does not end the run: a terminal may have been closed.
     let on_progress = move |progress: &WorkProgress| {
-        sinks.borrow_mut().iter_mut().for_each(|sink| drop(sink.work(progress)))
+        sinks.borrow_mut().iter_mut().for_each(|sink| drop(sink.work(progress)));
     };
     FeatureWork { images, stop, warn: Arc::clone(warn), on_progress: Box::new(on_progress) }
 }

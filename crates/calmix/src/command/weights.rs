@@ -64,7 +64,7 @@ impl ListArgs {
         }
         if stored.is_empty() && encoders.is_empty() {
             let text = format!("{}\n{}", no_weights_in(folder), weights_hint());
-            print(&format!("{text}\n\nnext: {}", GET_WEIGHTS_COMMAND))?;
+            print(&format!("{text}\n\nnext: {GET_WEIGHTS_COMMAND}"))?;
             return Ok(Exit::Done);
         }
         let place = shown(folder.path().display());
