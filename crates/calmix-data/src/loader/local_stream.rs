@@ -17,7 +17,7 @@ pub(super) const REPLACEMENTS: u64 = 8;
 /// One stream, restricted to the micro-batches of this process.
 pub(super) struct LocalStream {
     pub(super) is_labelled: bool,
-    /// The seed of [`ViewKey`](super::transform::ViewKey).
+    /// The seed of [`ViewKey`](super::views::ViewKey).
     pub(super) view_seed: Seed,
     ids: SampleIds,
     members: Members,
