@@ -199,7 +199,8 @@ impl PseudoSums {
     pub fn add_numbers(&mut self, numbers: &[f64]) {
         let (sums, bins) = numbers.split_at(numbers.len().min(Self::SUMS));
         let Self { weight, easy, hard, mixtures, pairs, .. } = self;
-        let to = [weight, easy, hard, mixtures].into_iter().flat_map(|share| [&mut share.wrong, &mut share.all]);
+        let to =
+            [weight, easy, hard, mixtures].into_iter().flat_map(|share| [&mut share.wrong, &mut share.all]);
         let to = to.chain([&mut pairs.all, &mut pairs.by_average, &mut pairs.by_current]);
         to.zip(sums).for_each(|(sum, more)| *sum += more);
         self.bins.resize(BinTotals::WIDTH, 0.0);
