@@ -267,6 +267,7 @@ fn step_event(entry: &StepLog, recipe: &Recipe) -> Step {
         utilisation: entry.utilisation.filter(|_| recipe.method.base.has_unlabelled_loss()),
         impurity: entry.pseudo.impurity(),
         impurity_of: entry.pseudo.impurity_of(),
+        margin_auroc: entry.pseudo.margin_auroc(),
         pseudo: entry.pseudo.metrics(),
         margin: entry.margins,
         mixes,

@@ -15,7 +15,7 @@ use calmix_run::event_writer::EventWriter;
 use calmix_run::events::Finished;
 use calmix_run::model_info::{HeadInfo, MAX_METADATA_BYTES, ModelInfo};
 use calmix_run::read;
-use calmix_run::result::{HeadChoice, RunResult};
+use calmix_run::result::{HeadChoice, RunResult, Visits};
 use calmix_run::run::{Paths, Run, RunEnvironment, RunFile};
 use calmix_run::tensor_files::examples::Thumbnails;
 use serde::Serialize;
@@ -80,6 +80,7 @@ impl ResultFiles {
             uncalibrated: fitted.as_ref().and_then(Fitted::reason),
             evaluations,
             heads: model.heads,
+            visits: visits(recipe, samples, finished.step),
             finished: finished.clone(),
         };
         let mut info = ModelInfo::new(recipe, &samples.classes, samples.shrunk(), &model.weights);
@@ -113,6 +114,17 @@ impl ResultFiles {
     pub fn write_result(&self, events: &mut EventWriter<'_>) -> Result<(), RunError> {
         events.write_final_file(RunFile::Result, &self.result)
     }
+}
+
+/// Computes the visits to an unlabelled sample within a number of steps.
+fn visits(recipe: &Recipe, samples: &RunSamples, steps: u64) -> Option<Visits> {
+    let unlabelled = samples.unlabelled().len();
+    let after = |steps: u64| (steps * u64::from(recipe.unlabelled())) as f64 / unlabelled as f64;
+    let (labels, classes) = (samples.split.labelled().len(), samples.classes.len());
+    let mixup = recipe.method.mixup().filter(|mixup| mixup.applies_to(labels, classes));
+    let mixing = mixup.and_then(|mixup| mixup.start.first_step(steps));
+    let before_mixing = mixing.map(|first| after(first.min(steps)));
+    (unlabelled > 0 && steps > 0).then(|| Visits { all: after(steps), before_mixing })
 }
 
 /// Selects the metrics of a run by each selection rule.

@@ -1,5 +1,6 @@
 //! The quality of pseudo-labels, if the true classes of unlabelled samples are known, as in benchmarks.
 
+use calmix_core::margin::margin;
 use calmix_core::matrix::Matrix;
 use calmix_core::mixup::Row;
 use calmix_core::plan::StepPlan;
@@ -40,6 +41,17 @@ pub struct ImpurityOf {
     pub mixtures: Option<f64>,
 }
 
+/// How well margins tell right pseudo-labels from wrong ones: the probability that a right one has the larger margin than a
+/// wrong one of the same batch, which is the area under the ROC curve (AUROC). Equal margins count half.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MarginAuroc {
+    /// By APM, the margin averaged over all visits.
+    pub average: f64,
+    /// By the margin of this visit alone.
+    pub current: f64,
+}
+
 impl PseudoLabelMetrics {
     /// Computes the metrics from 15 bins of equal width; `None` if all are empty.
     pub fn of(bins: &[ReliabilityBin]) -> Option<Self> {
@@ -70,6 +82,9 @@ pub struct PseudoSums {
     hard: WrongShare,
     /// Mixtures with an evaluated pseudo-label; a mixture is wrong if any of its pseudo-labels is.
     mixtures: WrongShare,
+    /// Pairs of a right and a wrong row of one batch.
+    #[serde(default)]
+    pairs: RankedPairs,
     /// The numbers of [`BinTotals`]; empty before the first row.
     bins: Vec<f64>,
 }
@@ -93,9 +108,45 @@ impl WrongShare {
     }
 }
 
+/// Pairs of a right and a wrong pseudo-label of one batch, and how many of them each margin puts in the right order.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RankedPairs {
+    all: f64,
+    by_average: f64,
+    by_current: f64,
+}
+
+impl RankedPairs {
+    /// Counts the pairs among rows, each with its averaged margin, its current one and whether its label is wrong.
+    fn of(rows: &[(f64, f64, bool)]) -> Self {
+        let margins = |margin: fn(&(f64, f64, bool)) -> f64, wrong: bool| {
+            rows.iter().filter(|row| row.2 == wrong).map(margin).collect::<Vec<f64>>()
+        };
+        let in_order = |margin| {
+            let mut right = margins(margin, false);
+            right.sort_by(f64::total_cmp);
+            let above = |wrong: f64| {
+                let not_above = right.partition_point(|&right| right <= wrong);
+                let below = right.partition_point(|&right| right < wrong);
+                (right.len() - not_above) as f64 + 0.5 * (not_above - below) as f64
+            };
+            margins(margin, true).into_iter().map(above).sum()
+        };
+        let wrong = rows.iter().filter(|row| row.2).count();
+        Self {
+            all: (wrong * (rows.len() - wrong)) as f64,
+            by_average: in_order(|row| row.0),
+            by_current: in_order(|row| row.1),
+        }
+    }
+}
+
 impl PseudoSums {
+    /// The number of values before the bins in the list form.
+    const SUMS: usize = 11;
     /// The number of values in the list form.
-    pub const WIDTH: usize = 8 + BinTotals::WIDTH;
+    pub const WIDTH: usize = Self::SUMS + BinTotals::WIDTH;
 
     /// Computes the sums of a group's plan from the logits of its unlabelled rows; `truth` has the class of each row that is to
     /// be evaluated.
@@ -116,6 +167,11 @@ impl PseudoSums {
             for (share, rows) in [(&mut sums.easy, &halves.easy), (&mut sums.hard, &halves.hard)] {
                 rows.iter().filter_map(|&row| wrong(row)).for_each(|wrong| share.add(1.0, wrong));
             }
+            let margins = logits.iter().zip(labels).zip(&difficulty.apm).enumerate();
+            let rows = margins.filter_map(|(row, ((logits, &label), &average))| {
+                Some((average, margin(logits, label as usize), wrong(row)?))
+            });
+            sums.pairs = RankedPairs::of(&rows.collect::<Vec<_>>());
         }
         for mix in &plan.mixes {
             let evaluated = [mix.a, mix.b].into_iter().filter_map(|row| match row {
@@ -133,6 +189,7 @@ impl PseudoSums {
     pub fn numbers(&self) -> Vec<f64> {
         let shares = [self.weight, self.easy, self.hard, self.mixtures];
         let mut numbers: Vec<f64> = shares.iter().flat_map(|share| [share.wrong, share.all]).collect();
+        numbers.extend([self.pairs.all, self.pairs.by_average, self.pairs.by_current]);
         numbers.extend(&self.bins);
         numbers.resize(Self::WIDTH, 0.0);
         numbers
@@ -140,12 +197,12 @@ impl PseudoSums {
 
     /// Adds a list that [`numbers`](Self::numbers) made.
     pub fn add_numbers(&mut self, numbers: &[f64]) {
-        let (shares, bins) = numbers.split_at(numbers.len().min(8));
-        let sums = [&mut self.weight, &mut self.easy, &mut self.hard, &mut self.mixtures];
-        for (sum, &[wrong, all]) in sums.into_iter().zip(shares.as_chunks().0) {
-            sum.wrong += wrong;
-            sum.all += all;
-        }
+        let (sums, bins) = numbers.split_at(numbers.len().min(Self::SUMS));
+        let Self { weight, easy, hard, mixtures, pairs, .. } = self;
+        let to =
+            [weight, easy, hard, mixtures].into_iter().flat_map(|share| [&mut share.wrong, &mut share.all]);
+        let to = to.chain([&mut pairs.all, &mut pairs.by_average, &mut pairs.by_current]);
+        to.zip(sums).for_each(|(sum, more)| *sum += more);
         self.bins.resize(BinTotals::WIDTH, 0.0);
         self.bins.iter_mut().zip(bins).for_each(|(sum, more)| *sum += more);
     }
@@ -160,6 +217,12 @@ impl PseudoSums {
         let [easy, hard, mixtures] = [self.easy, self.hard, self.mixtures].map(WrongShare::share);
         let is_evaluated = easy.or(hard).or(mixtures).is_some();
         is_evaluated.then_some(ImpurityOf { easy, hard, mixtures })
+    }
+
+    /// Returns how well margins find wrong pseudo-labels; `None` without margins, or without a right and a wrong label.
+    pub fn margin_auroc(&self) -> Option<MarginAuroc> {
+        let RankedPairs { all, by_average, by_current } = self.pairs;
+        (all > 0.0).then(|| MarginAuroc { average: by_average / all, current: by_current / all })
     }
 
     /// Returns the metrics of all pseudo-labels.
@@ -190,6 +253,7 @@ mod tests {
         let plan = StepPlan {
             pseudo: PseudoLabels::new(vec![1, 0, 1, 1], vec![1.0, 0.5, 1.0, 0.0]),
             difficulty: Some(Difficulty {
+                apm: vec![0.5, 0.5, -9.0, 2.0],
                 unlabelled: Halves { easy: vec![0, 2], hard: vec![1, 3] },
                 ..Difficulty::default()
             }),
@@ -204,17 +268,21 @@ mod tests {
         // Labelled ones alone and row 2 alone are not evaluated; of the other three one has row 1 in it.
         let shares = ImpurityOf { easy: Some(0.0), hard: Some(0.5), mixtures: Some(1.0 / 3.0) };
         assert_eq!(sums.impurity_of(), Some(shares));
+        // Rows 0 and 3 are right, row 1 is wrong: its APM is that of row 0, and its margin is that of both.
+        assert_eq!(sums.margin_auroc(), Some(MarginAuroc { average: 1.5 / 2.0, current: 1.0 / 2.0 }));
         let metrics = sums.metrics().unwrap();
         assert_eq!((metrics.samples, metrics.error), (3, 1.0 / 3.0));
         assert!((metrics.confidence_gap - (0.75 - 2.0 / 3.0)).abs() < 1e-7, "{metrics:?}");
 
         let mut twice = PseudoSums::default();
         assert_eq!((twice.impurity(), twice.impurity_of(), twice.metrics()), (None, None, None));
+        assert_eq!(twice.margin_auroc(), None);
         assert_eq!((sums.numbers().len(), twice.numbers().len()), (PseudoSums::WIDTH, PseudoSums::WIDTH));
         twice.add_numbers(&sums.numbers());
         assert_eq!(twice, sums);
         twice.add_numbers(&sums.numbers());
         assert_eq!((twice.impurity(), twice.impurity_of()), (sums.impurity(), Some(shares)));
+        assert_eq!(twice.margin_auroc(), sums.margin_auroc());
         assert_eq!(twice.metrics().map(|metrics| metrics.samples), Some(6));
     }
 

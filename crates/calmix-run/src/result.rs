@@ -48,8 +48,22 @@ pub struct RunResult {
     /// The heads of a run on frozen features, if it trained several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heads: Option<HeadChoice>,
+    /// How often unlabelled samples were drawn; `None` without steps or unlabelled samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visits: Option<Visits>,
     /// The metrics under every selection rule.
     pub finished: Finished,
+}
+
+/// The mean number of times that a run drew each unlabelled sample: training dynamics are averages over these visits.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Visits {
+    /// In all steps.
+    pub all: f64,
+    /// Before the first step with mixtures; `None` if the run does not mix, or starts when enough samples are in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_mixing: Option<f64>,
 }
 
 /// The heads that were trained on the same vectors and labels, and the choice among them. The head of the recipe is chosen,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use calmix_core::loss::{LossKind, LossTerm};
 use calmix_metrics::margins::Margins;
-use calmix_metrics::pseudo_labels::{ImpurityOf, PseudoLabelMetrics};
+use calmix_metrics::pseudo_labels::{ImpurityOf, MarginAuroc, PseudoLabelMetrics};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// One update of the network.
@@ -30,6 +30,10 @@ pub struct Step {
     /// The share of wrong pseudo-labels among the samples in mixup, in all steps since the previous event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impurity_of: Option<ImpurityOf>,
+    /// How well margins find wrong pseudo-labels, in all steps since the previous event; `None` if no true class is known or
+    /// pairs are not guided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin_auroc: Option<MarginAuroc>,
     /// The quality of the pseudo-labels in all steps since the previous event; `None` if no true class is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pseudo: Option<PseudoLabelMetrics>,

@@ -113,6 +113,7 @@ fn overview_of_a_finished_run_has_the_selected_metrics() {
             uncalibrated: None,
             evaluations: Vec::new(),
             heads: None,
+            visits: None,
             finished: finished.clone(),
         };
         run.write(RunFile::Result, &serde_json::to_vec(&result).unwrap()).unwrap();

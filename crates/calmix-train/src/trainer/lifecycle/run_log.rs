@@ -106,6 +106,7 @@ fn step_event(
         utilisation: stats.feedback.utilisation.mean().filter(|_| stepper.method.base.has_unlabelled_loss()),
         impurity: window.pseudo.impurity(),
         impurity_of: window.pseudo.impurity_of(),
+        margin_auroc: window.pseudo.margin_auroc(),
         pseudo: window.pseudo.metrics(),
         margin: stats.margin,
         mixes,
