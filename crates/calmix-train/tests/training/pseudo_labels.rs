@@ -51,7 +51,54 @@ fn a_window_is_the_sum_of_its_steps() {
         let of = window.impurity_of.unwrap();
         assert!(of.easy.is_some() && of.hard.is_some(), "{of:?}");
         assert_eq!(of.mixtures.is_some(), steps.iter().any(|step| step.mixes.is_some()), "{of:?}");
+        // Counted over the pairs of all steps, so it lies between those of the steps.
+        let of_steps: Vec<f64> = steps.iter().filter_map(|step| Some(step.margin_auroc?.average)).collect();
+        let lowest = of_steps.iter().copied().fold(1.0, f64::min);
+        let highest = of_steps.iter().copied().fold(0.0, f64::max);
+        let auroc = window.margin_auroc.unwrap().average;
+        assert!(lowest - 1e-12 <= auroc && auroc <= highest + 1e-12, "{auroc} {of_steps:?}");
     }
+}
+
+/// After one visit to every sample the average margin is 0.997 of the current one, which orders rows alike; later they differ.
+#[test]
+fn average_and_current_margins_differ_after_many_visits() {
+    let bench = Bench::new();
+    let settings = ["method.base=softmatch", "train.steps=60", "log.every=1"];
+    let differing = |name: &str, more: &[&str]| -> Vec<u64> {
+        let steps = steps(&bench.train(name, &[&settings[..], more].concat()));
+        let differs = |step: &&Step| step.margin_auroc.is_some_and(|auroc| auroc.average != auroc.current);
+        steps.iter().filter(differs).map(|step| step.step).collect()
+    };
+    let averaged = differing("average", &[]);
+    // 110 samples at 12 a step.
+    assert!(averaged.len() > 30 && averaged[0] > 9, "{averaged:?}");
+    let exponential = ["method.mixup.guidance.averaging=exponential", "method.mixup.guidance.rho=0"];
+    // A batch in which one epoch ends and the next begins may have a sample twice, with the margin of its last row.
+    let current = differing("current", &exponential);
+    assert!(current.len() < 6, "{current:?}");
+}
+
+#[test]
+fn visits_are_those_of_the_margins() {
+    let bench = Bench::new();
+    let folder = bench.train("run", &["method.base=softmatch"]);
+    let visits = read::result(&folder).unwrap().unwrap().visits.unwrap();
+    let files = bytes(&folder);
+    let file = &files["checkpoints/step-000000012/samples-0.safetensors"];
+    let tensors = safetensors::SafeTensors::deserialize(file).unwrap();
+    let counts = tensors.tensor("apm.visits").unwrap();
+    let counts: Vec<u32> =
+        counts.data().as_chunks().0.iter().map(|&bytes| u32::from_le_bytes(bytes)).collect();
+    let mean = f64::from(counts.iter().sum::<u32>()) / counts.len() as f64;
+    assert_eq!(visits.all, mean);
+    let mixed = steps(&folder).iter().find(|step| step.mixes.is_some()).unwrap().step;
+    assert_eq!(visits.before_mixing, Some(mean * (mixed - 1) as f64 / 12.0));
+    let none = bench.train("none", &["method.base=softmatch", "method.mixup.pairing=none"]);
+    let visits = read::result(&none).unwrap().unwrap().visits.unwrap();
+    assert_eq!((visits.all, visits.before_mixing), (mean, None));
+    let labels = bench.train("labels", &["method.base=supervised", "train.ratio=0"]);
+    assert_eq!(read::result(&labels).unwrap().unwrap().visits, None);
 }
 
 /// The live network's labels of all unlabelled samples, which here are the test split as well: the files of that
