@@ -5,12 +5,12 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 use calmix_io::safe_open::hollow_problem;
+use calmix_io::system;
 use calmix_io::transient::is_transient;
 
 use crate::error::{FormatError, FormatProblem};
@@ -87,7 +87,7 @@ impl ReadAt {
 
     /// Returns whether the file was removed since it was opened.
     pub fn is_removed(&self) -> bool {
-        self.handle().metadata().is_ok_and(|found| found.nlink() == 0)
+        system::link_count(&self.handle()).is_ok_and(|count| count == 0)
     }
 
     fn handle(&self) -> RwLockReadGuard<'_, File> {
@@ -118,7 +118,7 @@ impl ReadAt {
     /// If the file ends before them, or the storage fails several times in a row.
     pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), FormatError> {
         self.touch();
-        let read = |buffer: &mut [u8], offset| self.handle().read_at(buffer, offset);
+        let read = |buffer: &mut [u8], offset| system::read_at(&self.handle(), buffer, offset);
         fill(buffer, offset, read).map_err(|error| {
             if is_transient(&error) {
                 self.reopen();

@@ -3,7 +3,7 @@
 use calmix_core::samples::Samples;
 use calmix_head::gaussian_mixture::MAX_PROBABILITIES;
 use calmix_head::logistic_regression::STRENGTHS;
-use calmix_io::process::limits::available_memory;
+use calmix_io::process::memory::available_memory;
 use calmix_lifecycle::run_samples::NeededSamples;
 use calmix_metrics::calibrator::CalibratorKind;
 use calmix_recipe::Recipe;

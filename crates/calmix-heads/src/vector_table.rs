@@ -6,7 +6,6 @@
 use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -16,6 +15,7 @@ use calmix_head::projection::Projection;
 use calmix_head::sample_vectors::{SampleVectors, VectorRows};
 use calmix_io::error::FileError;
 use calmix_io::shown::shown;
+use calmix_io::system::read_exact_at;
 
 use crate::error::HeadsError;
 pub(crate) const MAX_FITTED_SAMPLES: usize = 20_000;
@@ -119,7 +119,7 @@ impl VectorRows for VectorTable {
 impl VectorFile {
     fn read(&self, start: usize, length: usize, into: &mut Vec<f32>) -> Result<(), HeadError> {
         let mut bytes = vec![0; 4 * length];
-        self.file.read_exact_at(&mut bytes, 4 * start as u64).map_err(|error| {
+        read_exact_at(&self.file, &mut bytes, 4 * start as u64).map_err(|error| {
             HeadError::Read(format!(
                 "{}: cannot read the vectors of the run: {error}",
                 shown(self.folder.display())

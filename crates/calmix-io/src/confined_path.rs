@@ -2,18 +2,16 @@
 //!
 //! Checking a path before opening it is not enough: another process with write access can replace a folder by a link in
 //! between. Everything below the folder that the user named is therefore opened relative to handles, without following
-//! links: by one `openat2` call on Linux, or by one `openat` per name if the kernel or a sandbox does not allow that call.
+//! links, where the [system](crate::system) has them: by one `openat2` call on Linux, or by one `openat` per name if the kernel
+//! or a sandbox does not allow that call.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
-use rustix::io::Errno;
+use crate::system::{self, Access, FolderOf};
 
 /// A path that is confined to a folder. Links are followed up to this folder, but not below it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,44 +46,24 @@ impl ConfinedPath {
         Self { root: self.root.clone(), path: below.unwrap_or(&self.root).to_owned() }
     }
 
-    /// Opens it with `flags`, never following links below the root.
-    pub(crate) fn open(&self, flags: OFlags) -> io::Result<File> {
-        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let names = self.names()?;
-        if names.is_empty() {
-            return Ok(rustix::fs::openat(
-                CWD,
-                or_current_folder(&self.root),
-                flags - OFlags::NOFOLLOW,
-                MODE,
-            )?
-            .into());
-        }
-        let root = open_root(&self.root)?;
-        match open_beneath(&root, &names, flags) {
-            // Older kernels lack the call, and sandboxes refuse it.
-            Err(Errno::NOSYS | Errno::PERM) => Ok(open_by_name(root, &names, flags)?.into()),
-            opened => Ok(opened?.into()),
-        }
+    /// Opens the file, never following links below the root.
+    pub(crate) fn open(&self, access: Access) -> io::Result<File> {
+        system::open(&self.root, &self.names()?, access)
     }
 
     /// Creates a folder with this name.
     pub(crate) fn create_folder(&self) -> io::Result<()> {
-        let (folder, name) = self.open_parent()?;
-        Ok(rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777))?)
+        system::create_folder(&self.root, &self.names()?, FolderOf::Everybody)
     }
 
     /// Creates a folder with this name that only this user can read.
     pub(crate) fn create_private_folder(&self) -> io::Result<()> {
-        let (folder, name) = self.open_parent()?;
-        Ok(rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o700))?)
+        system::create_folder(&self.root, &self.names()?, FolderOf::ThisUser)
     }
 
     /// Renames it, replacing the target.
     pub(crate) fn rename(&self, to: &Self) -> io::Result<()> {
-        let (folder, name) = self.open_parent()?;
-        let (new_folder, new_name) = to.open_parent()?;
-        Ok(rustix::fs::renameat(folder, name, new_folder, new_name)?)
+        system::rename((&self.root, &self.names()?), (&to.root, &to.names()?))
     }
 
     /// Creates a hard link with this name to the file `from`.
@@ -93,14 +71,12 @@ impl ConfinedPath {
     /// # Errors
     /// If the name is taken, or the file system has no hard links.
     pub fn hard_link(&self, from: &Path) -> io::Result<()> {
-        let (folder, name) = self.open_parent()?;
-        Ok(rustix::fs::linkat(CWD, from, folder, name, AtFlags::empty())?)
+        system::hard_link(from, &self.root, &self.names()?)
     }
 
     /// Removes a file, or a link rather than its target.
     pub(crate) fn remove_file(&self) -> io::Result<()> {
-        let (folder, name) = self.open_parent()?;
-        Ok(rustix::fs::unlinkat(folder, name, AtFlags::empty())?)
+        system::remove_file(&self.root, &self.names()?)
     }
 
     /// Removes a folder and its contents.
@@ -118,28 +94,17 @@ impl ConfinedPath {
 
     /// Removes an empty folder.
     pub(crate) fn remove_empty_folder(&self) -> io::Result<()> {
-        let (folder, name) = self.open_parent()?;
-        Ok(rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR)?)
+        system::remove_empty_folder(&self.root, &self.names()?)
     }
 
     /// Lists the names in the folder.
     pub(crate) fn entries(&self) -> io::Result<Vec<OsString>> {
-        let folder = self.open(OFlags::RDONLY | OFlags::DIRECTORY)?;
-        let mut names = Vec::new();
-        for entry in Dir::read_from(&folder)? {
-            let entry = entry?;
-            let name = entry.file_name().to_bytes();
-            if name != b"." && name != b".." {
-                names.push(OsStr::from_bytes(name).to_owned());
-            }
-        }
-        Ok(names)
+        system::entries(&self.root, &self.names()?)
     }
 
-    /// Returns a handle of the parent folder, and the name in it.
-    fn open_parent(&self) -> io::Result<(File, &OsStr)> {
-        let name = self.names()?.pop().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-        Ok((self.folder().open(PATH_ONLY | OFlags::DIRECTORY)?, name))
+    /// Synchronises the folder: returns when its entries are on disk.
+    pub(crate) fn sync_folder(&self) -> io::Result<()> {
+        system::sync_folder(&self.root, &self.names()?)
     }
 
     /// Returns the path components below the root.
@@ -152,47 +117,6 @@ impl ConfinedPath {
         }
         Ok(below.iter().collect())
     }
-}
-
-/// The permissions of new files, before the umask.
-const MODE: Mode = Mode::from_raw_mode(0o666);
-
-/// The flags for opening a folder as the base of another path; on Linux, this does not need permission to list it.
-#[cfg(target_os = "linux")]
-const PATH_ONLY: OFlags = OFlags::PATH;
-#[cfg(not(target_os = "linux"))]
-const PATH_ONLY: OFlags = OFlags::RDONLY;
-
-fn open_root(root: &Path) -> io::Result<OwnedFd> {
-    let flags = PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(rustix::fs::openat(CWD, or_current_folder(root), flags, Mode::empty())?)
-}
-
-/// Returns `.` for an empty path, which means the working directory.
-fn or_current_folder(root: &Path) -> &Path {
-    if root.as_os_str().is_empty() { Path::new(".") } else { root }
-}
-
-#[cfg(target_os = "linux")]
-fn open_beneath(root: impl AsFd, names: &[&OsStr], flags: OFlags) -> Result<OwnedFd, Errno> {
-    use rustix::fs::ResolveFlags;
-    let below: PathBuf = names.iter().collect();
-    let mode = if flags.contains(OFlags::CREATE) { MODE } else { Mode::empty() };
-    rustix::fs::openat2(root, below, flags, mode, ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn open_beneath(_: impl AsFd, _: &[&OsStr], _: OFlags) -> Result<OwnedFd, Errno> {
-    Err(Errno::NOSYS)
-}
-
-fn open_by_name(mut folder: OwnedFd, names: &[&OsStr], flags: OFlags) -> Result<OwnedFd, Errno> {
-    let Some((last, folders)) = names.split_last() else { return Err(Errno::INVAL) };
-    for name in folders {
-        let flags = PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        folder = rustix::fs::openat(&folder, *name, flags, Mode::empty())?;
-    }
-    rustix::fs::openat(&folder, *last, flags, MODE)
 }
 
 /// A file or folder that the user named: links are not followed, neither at its own name nor below it.
@@ -230,6 +154,7 @@ impl AsRef<Path> for ConfinedPath {
 }
 
 #[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::fs;
     use std::io::Write;
@@ -237,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// Both ways of opening refuse `folder/inner/file` after `inner` was replaced by a link.
+    /// `folder/inner/file` is refused after `inner` was replaced by a link.
     #[test]
     fn link_in_the_place_of_a_folder_is_not_followed() {
         let temp = tempfile::tempdir().unwrap();
@@ -248,21 +173,17 @@ mod tests {
         fs::write(folder.join("inner/file"), "own").unwrap();
         let inner = ConfinedPath::root(&folder).join("inner");
         let file = inner.join("file");
-        let by_name = |file: &ConfinedPath, flags| {
-            open_by_name(open_root(&folder).unwrap(), &file.names().unwrap(), flags | OFlags::NOFOLLOW)
-        };
-        file.open(OFlags::RDONLY).unwrap();
-        by_name(&file, OFlags::RDONLY).unwrap();
+        file.open(Access::Read).unwrap();
         fs::rename(folder.join("inner"), folder.join("before")).unwrap();
         symlink(&outside, folder.join("inner")).unwrap();
 
-        for flags in [OFlags::RDONLY, OFlags::RDWR | OFlags::CREATE] {
+        for access in [Access::Read, Access::Write, Access::ReadWrite, Access::Append, Access::New] {
             for name in ["file", "new"] {
-                file.with_file_name(name).open(flags).unwrap_err();
-                by_name(&file.with_file_name(name), flags).unwrap_err();
+                file.with_file_name(name).open(access).unwrap_err();
             }
         }
         inner.entries().unwrap_err();
+        inner.sync_folder().unwrap_err();
         inner.join("new").create_folder().unwrap_err();
         file.remove_file().unwrap_err();
         file.rename(&inner.join("new")).unwrap_err();
@@ -271,11 +192,10 @@ mod tests {
         inner.remove_folder().unwrap_err();
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
         assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "precious");
-        // Neither way follows a link at the last name.
+        // No link at the last name is followed either.
         let link = ConfinedPath::root(&folder).join("link");
         symlink(outside.join("file"), &link).unwrap();
-        link.open(OFlags::RDONLY).unwrap_err();
-        by_name(&link, OFlags::RDONLY).unwrap_err();
+        link.open(Access::Read).unwrap_err();
     }
 
     #[test]
@@ -286,7 +206,7 @@ mod tests {
         symlink(&real, temp.path().join("link")).unwrap();
         let root = ConfinedPath::root(temp.path().join("link"));
         let file = root.join("a");
-        file.open(OFlags::RDWR | OFlags::CREATE).unwrap().write_all(b"own").unwrap();
+        file.open(Access::ReadWrite).unwrap().write_all(b"own").unwrap();
         assert_eq!(fs::read_to_string(real.join("a")).unwrap(), "own");
         root.join("b").create_folder().unwrap();
         file.rename(&root.join("b/a")).unwrap();
@@ -294,7 +214,7 @@ mod tests {
         root.join("b").remove_folder().unwrap();
         assert!(root.entries().unwrap().is_empty());
         for leaving in ["..", "../link/a", "/etc/passwd", "b/../../x"] {
-            root.join(leaving).open(OFlags::RDONLY).unwrap_err();
+            root.join(leaving).open(Access::Read).unwrap_err();
             root.join(leaving).create_folder().unwrap_err();
         }
     }

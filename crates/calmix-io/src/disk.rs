@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use rustix::fs::OFlags;
-
 use crate::confined_path::ConfinedPath;
 use crate::error::FileError;
+use crate::system::Access;
 use crate::transient::BackOff;
 
 /// The operations that change a disk. Reading is not included, because everything that is read is checked anyway. No
@@ -26,7 +25,7 @@ pub trait Disk: Debug + Send + Sync {
 
     /// Creates a file; fails if the name is taken.
     fn create(&self, path: &ConfinedPath) -> io::Result<File> {
-        path.open(OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
+        path.open(Access::New)
     }
 
     /// Writes all of `bytes` at the file's position.
@@ -53,7 +52,7 @@ pub trait Disk: Debug + Send + Sync {
 
     /// Synchronises a folder: returns when its entries are on disk.
     fn sync_folder(&self, path: &ConfinedPath) -> io::Result<()> {
-        path.open(OFlags::RDONLY | OFlags::DIRECTORY)?.sync_all()
+        path.sync_folder()
     }
 
     /// Renames a file or folder.

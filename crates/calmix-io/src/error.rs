@@ -4,10 +4,9 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::{error, fmt, io};
 
-use rustix::io::Errno;
-
 use crate::redacted::redacted;
 use crate::shown::shown;
+use crate::system;
 use crate::transient::{is_transient, is_wrong_path};
 
 /// The response that an error calls for.
@@ -158,7 +157,7 @@ impl FileError {
         use io::ErrorKind as Kind;
         match &self.problem {
             // A link in place of a folder.
-            FileProblem::Io(error) if Errno::from_io_error(error) == Some(Errno::LOOP) => false,
+            FileProblem::Io(error) if system::is_link_refused(error) => false,
             FileProblem::Io(error) => !matches!(
                 error.kind(),
                 Kind::NotFound

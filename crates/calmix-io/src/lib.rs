@@ -10,6 +10,7 @@
 //! | which paths from outside are safe? | [`safe_path`] |
 //! | how is a file in an untrusted folder opened, and is it nearly all holes? | [`safe_open`] |
 //! | how does only one process write to a folder? | [`lock`] |
+//! | what differs between operating systems? | [`system`] |
 //! | where does a folder grow until it is complete? | [`scratch_folder`] |
 //! | which process of a job is this, and what may it use? | [`process`] |
 //! | how are messages of TensorBoard and ONNX written and read? | [`protobuf`] |
@@ -32,5 +33,6 @@ pub mod safe_open;
 pub mod safe_path;
 pub mod scratch_folder;
 pub mod shown;
+pub mod system;
 pub mod text;
 pub mod transient;

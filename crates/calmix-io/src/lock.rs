@@ -11,18 +11,15 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process;
-
-use rustix::io::Errno;
-use rustix::system::uname;
 
 use crate::confined_path::ConfinedPath;
 use crate::error::{FileError, FileProblem};
 #[cfg(target_os = "linux")]
 use crate::safe_open;
 use crate::safe_open::open_to_write;
+use crate::system;
 
 /// The maximum number of bytes to read from a lock file.
 const MAX_LOCK_BYTES: u64 = 256;
@@ -52,9 +49,7 @@ impl Lock {
 
     /// Returns whether the locked file is still the one at `path`.
     pub(crate) fn is_of(&self, path: &Path) -> bool {
-        let found = fs::symlink_metadata(path).map(|found| (found.dev(), found.ino()));
-        let held = self.file.metadata().map(|held| (held.dev(), held.ino()));
-        matches!((found, held), (Ok(found), Ok(held)) if found == held)
+        system::is_same_file(&self.file, path)
     }
 
     fn take_as(path: &ConfinedPath, machine: &Machine, takes_over: bool) -> Result<Self, FileError> {
@@ -91,7 +86,7 @@ impl Machine {
     /// Returns the machine that this process runs on.
     fn this() -> Self {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        Self { host: uname().nodename().to_string_lossy().into_owned(), boot: boot.trim().to_owned() }
+        Self { host: system::host_name(), boot: boot.trim().to_owned() }
     }
 
     fn text(&self) -> String {
@@ -127,6 +122,8 @@ pub fn is_held_locally(path: &ConfinedPath) -> bool {
 
 #[cfg(target_os = "linux")]
 fn is_listed(path: &ConfinedPath) -> Option<bool> {
+    use std::os::unix::fs::MetadataExt;
+
     let file = safe_open::open(path).ok()?.0;
     let inode = file.metadata().ok()?.ino().to_string();
     let holder = holder(&file);
@@ -149,11 +146,10 @@ fn is_listed(_: &ConfinedPath) -> Option<bool> {
 /// Returns the error for a lock that cannot be taken although no process holds it. There is no fallback: a file that names
 /// the writer would outlive a killed process, and on a network file system two processes could both find it missing.
 fn refused(path: &Path, error: io::Error) -> FileError {
-    let is_no_lock_errno = Errno::from_io_error(&error).is_some_and(|number| {
-        [Errno::NOLCK, Errno::OPNOTSUPP, Errno::NOTSUP, Errno::NOSYS].contains(&number)
-    });
-    let has_no_locks = is_no_lock_errno || error.kind() == io::ErrorKind::Unsupported;
-    FileError::new(path, if has_no_locks { FileProblem::NoLocks(error) } else { FileProblem::Io(error) })
+    FileError::new(
+        path,
+        if system::has_no_locks(&error) { FileProblem::NoLocks(error) } else { FileProblem::Io(error) },
+    )
 }
 
 /// Returns the process that wrote the text, which may be missing while the process is about to write it.
@@ -177,8 +173,11 @@ fn text(file: &File) -> String {
 mod tests {
     use super::*;
 
+    #[cfg(unix)]
     #[test]
     fn a_file_system_without_locks_is_named() {
+        use rustix::io::Errno;
+
         let sentence = |number: Errno| {
             refused(Path::new("run/calmix.lock"), io::Error::from_raw_os_error(number.raw_os_error()))
                 .to_string()

@@ -1,11 +1,11 @@
-//! The environment of this process: its launcher, system limits, and Python environment.
+//! The environment of this process: its launcher, memory, and Python environment.
 //!
 //! | question | module |
 //! |---|---|
 //! | which process of a job is this, as a launcher says? | [`launch`] |
-//! | how much memory and how many open files may it have? | [`limits`] |
+//! | how much memory may it have? | [`memory`] |
 //! | which packages does its Python environment have? | [`python_environment`] |
 
 pub mod launch;
-pub mod limits;
+pub mod memory;
 pub mod python_environment;

@@ -8,15 +8,11 @@
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-
-use rustix::fs::OFlags;
-use rustix::io::Errno;
-use rustix::process::geteuid;
 
 use crate::confined_path::ConfinedPath;
 use crate::error::FileError;
+use crate::system::{self, Access};
 
 /// The hint for a link or a device in place of a file or folder.
 const REPLACE_LINK_HINT: &str =
@@ -27,7 +23,7 @@ const REPLACE_LINK_HINT: &str =
 /// # Errors
 /// If it is a link, a folder, a pipe or a device, is nearly all holes, or cannot be opened.
 pub fn open(path: impl Into<ConfinedPath>) -> Result<(File, u64), FileError> {
-    opened(&path.into(), OFlags::RDONLY).map(|(file, metadata)| (file, metadata.len()))
+    opened(&path.into(), Access::Read).map(|(file, metadata)| (file, metadata.len()))
 }
 
 /// Opens a regular file that belongs to this user or to root.
@@ -36,7 +32,7 @@ pub fn open(path: impl Into<ConfinedPath>) -> Result<(File, u64), FileError> {
 /// As [`open`], and if it belongs to another user.
 pub fn open_owned(path: impl Into<ConfinedPath>) -> Result<(File, u64), FileError> {
     let path = path.into();
-    let (file, metadata) = opened(&path, OFlags::RDONLY)?;
+    let (file, metadata) = opened(&path, Access::Read)?;
     check_owner(&path, &metadata)?;
     Ok((file, metadata.len()))
 }
@@ -83,16 +79,16 @@ pub fn read_text(path: impl Into<ConfinedPath>, longest: u64) -> Result<String, 
 /// As [`open`], and if the file has a second hard link, whose content would change too.
 pub fn open_to_write(path: impl Into<ConfinedPath>) -> Result<File, FileError> {
     let path = path.into();
-    let (file, metadata) = opened(&path, OFlags::RDWR | OFlags::CREATE)?;
-    check_single_link(&path, &metadata)?;
+    let (file, _) = opened(&path, Access::ReadWrite)?;
+    check_single_link(&path, &file)?;
     Ok(file)
 }
 
 /// Opens a regular file for appending; creates it if it is missing.
 pub fn append(path: impl Into<ConfinedPath>) -> Result<File, FileError> {
     let path = path.into();
-    let (file, metadata) = opened(&path, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)?;
-    check_single_link(&path, &metadata)?;
+    let (file, _) = opened(&path, Access::Append)?;
+    check_single_link(&path, &file)?;
     Ok(file)
 }
 
@@ -133,7 +129,7 @@ pub fn create_folder_if_missing(path: impl Into<ConfinedPath>) -> Result<(), Fil
     }
 }
 
-fn opened(path: &ConfinedPath, flags: OFlags) -> Result<(File, Metadata), FileError> {
+fn opened(path: &ConfinedPath, access: Access) -> Result<(File, Metadata), FileError> {
     let cannot = |error| FileError::new(path, error);
     // Check before opening, since opening a device may already have an effect.
     match fs::symlink_metadata(path) {
@@ -141,8 +137,7 @@ fn opened(path: &ConfinedPath, flags: OFlags) -> Result<(File, Metadata), FileEr
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot(error)),
         _ => {}
     }
-    // NONBLOCK avoids waiting for the other end of a pipe; it has no effect on a regular file.
-    let file = path.open(flags | OFlags::NONBLOCK).map_err(|error| open_error(path, error))?;
+    let file = path.open(access).map_err(|error| open_error(path, error))?;
     // Check the opened file again: the name may refer to another file by now.
     let found = file.metadata().map_err(cannot)?;
     if !found.is_file() {
@@ -156,7 +151,7 @@ fn opened(path: &ConfinedPath, flags: OFlags) -> Result<(File, Metadata), FileEr
 
 /// Returns the error for a path that cannot be opened, with a clear message if one of its folders is a link.
 fn open_error(path: &Path, error: io::Error) -> FileError {
-    if Errno::from_io_error(&error) != Some(Errno::LOOP) {
+    if !system::is_link_refused(&error) {
         return FileError::new(path, error);
     }
     let problem = "there is a symbolic link in its path, where calmix expects plain folders".to_owned();
@@ -164,17 +159,12 @@ fn open_error(path: &Path, error: io::Error) -> FileError {
 }
 
 /// Checks that a file to be written in place has no other hard link.
-fn check_single_link(path: &Path, found: &Metadata) -> Result<(), FileError> {
-    if found.nlink() <= 1 {
+fn check_single_link(path: &Path, file: &File) -> Result<(), FileError> {
+    if system::link_count(file).map_err(|error| FileError::new(path, error))? <= 1 {
         return Ok(());
     }
     let problem = "this is a hard link, so writing to it would also change the other file";
     Err(FileError::content(path, problem).hint("replace it with a copy of the file"))
-}
-
-/// Returns the effective user id.
-pub fn user() -> u32 {
-    geteuid().as_raw()
 }
 
 /// Returns whether a file or folder belongs to a user other than this one and root.
@@ -183,7 +173,7 @@ pub fn is_foreign(path: &Path) -> bool {
 }
 
 fn is_owned_by_another(found: &Metadata) -> bool {
-    ![user(), 0].contains(&found.uid())
+    system::owner(found).is_some_and(|owner| ![system::user(), Some(0)].contains(&Some(owner)))
 }
 
 /// Checks that a file or folder belongs to this user or root.
@@ -219,10 +209,10 @@ const MAX_COMPRESSION_RATIO: u64 = 1_024;
 pub fn hollow_problem(file: &File, found: &Metadata) -> Option<String> {
     let begins_with_zeros = || {
         let mut start = [0; 4_096];
-        file.read_exact_at(&mut start, 0).is_ok() && start.iter().all(|&byte| byte == 0)
+        system::read_exact_at(file, &mut start, 0).is_ok() && start.iter().all(|&byte| byte == 0)
     };
-    // `blocks` counts units of 512 bytes on every file system.
-    let is_hollow = is_hollow_by_size(found.len(), found.blocks().saturating_mul(512), begins_with_zeros);
+    let stored = system::stored_bytes(found);
+    let is_hollow = is_hollow_by_size(found.len(), stored, begins_with_zeros);
     is_hollow.then(|| format!("a sparse file: {} bytes, nearly all of them holes", found.len()))
 }
 
@@ -235,15 +225,16 @@ fn is_hollow_by_size(length: u64, stored: u64, begins_with_zeros: impl FnOnce() 
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
-    use std::os::unix::net::UnixListener;
-    use std::process::Command;
-
     use super::*;
     use crate::error::FileProblem;
 
     /// Creates one entry of every kind that is not a regular file, and returns their names; the last is a broken link.
+    #[cfg(unix)]
     fn zoo(folder: &Path) -> Vec<&'static str> {
+        use std::os::unix::fs::symlink;
+        use std::os::unix::net::UnixListener;
+        use std::process::Command;
+
         fs::write(folder.join("sentinel"), "precious").unwrap();
         fs::create_dir(folder.join("folder")).unwrap();
         symlink("sentinel", folder.join("link")).unwrap();
@@ -255,6 +246,7 @@ mod tests {
         vec!["folder", "link", "link to a folder", "link to a device", "socket", "pipe", "link to nothing"]
     }
 
+    #[cfg(unix)]
     #[test]
     fn only_regular_files_are_opened_and_only_real_folders_listed() {
         let temp = tempfile::tempdir().unwrap();
@@ -285,12 +277,23 @@ mod tests {
     }
 
     #[test]
-    fn read_refuses_long_and_sparse_files() {
+    fn read_refuses_long_files_and_wrong_text() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("file");
         fs::write(&path, "12345678").unwrap();
         assert_eq!(read_text(&path, 8).unwrap(), "12345678");
         assert!(matches!(read(&path, 7).unwrap_err().problem, FileProblem::Limit(_)));
+        fs::write(&path, [0xff]).unwrap();
+        assert!(matches!(read_text(&path, 8).unwrap_err().problem, FileProblem::Format(_)));
+    }
+
+    /// On Windows a file has holes only if its program asked for them.
+    #[cfg(unix)]
+    #[test]
+    fn sparse_files_are_refused() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("file");
+        File::create(&path).unwrap();
         // A terabyte of holes, which would take an hour to hash, and 20 MiB, which would take memory.
         for length in [1 << 40, 20 << 20] {
             File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
@@ -299,8 +302,6 @@ mod tests {
         // Smaller sparse files are read.
         File::options().write(true).open(&path).unwrap().set_len(1 << 20).unwrap();
         assert!(open(&path).is_ok());
-        fs::write(&path, [0xff]).unwrap();
-        assert!(matches!(read_text(&path, 8).unwrap_err().problem, FileProblem::Format(_)));
     }
 
     #[test]

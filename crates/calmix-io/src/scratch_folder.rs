@@ -6,7 +6,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::atomic_file::{is_nonce, names, nonce};
@@ -14,6 +13,7 @@ use crate::confined_path::ConfinedPath;
 use crate::error::{FileError, FileProblem};
 use crate::lock::Lock;
 use crate::safe_open;
+use crate::system;
 
 /// The lock file in a scratch folder. It is created first and removed last, so a folder with other files and without a lock
 /// file is not ours.
@@ -24,7 +24,7 @@ const LOCK: &str = ".calmix-scratch";
 pub struct ScratchFolder {
     path: ConfinedPath,
     /// `None` on a file system without locks, where [`sweep_abandoned`] removes nothing.
-    _lock: Option<Lock>,
+    lock: Option<Lock>,
 }
 
 impl ScratchFolder {
@@ -54,7 +54,7 @@ impl ScratchFolder {
                     return Err(FileError::new(parent, error.problem));
                 }
             };
-            return Ok(Self { path, _lock: lock });
+            return Ok(Self { path, lock });
         }
     }
 
@@ -70,8 +70,10 @@ impl ScratchFolder {
 
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
-        // Leftovers stay locked until the process ends, and are swept later.
-        let _ = self.remove();
+        match self.lock.take() {
+            Some(lock) => remove_locked(&self.path, lock),
+            None => drop(self.remove()),
+        }
     }
 }
 
@@ -84,8 +86,8 @@ pub fn sweep_abandoned(parent: &Path, prefix: &str) {
         }
         let file = path.join(LOCK);
         if safe_open::exists(&file) {
-            if let Ok(_lock) = Lock::take(&file) {
-                let _ = remove(&path);
+            if let Ok(lock) = Lock::take(&file) {
+                remove_locked(&path, lock);
             }
         } else {
             // Its process was killed before it created the lock file or after it removed it. Removal fails, as it should,
@@ -106,7 +108,16 @@ fn is_swept(error: &FileError) -> bool {
 
 /// Returns whether a path is a folder of this user, and not a link to one.
 fn is_own_folder(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == safe_open::user())
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir() && system::owner(&found) == system::user())
+}
+
+/// Removes a scratch folder as far as possible, and then its lock. What stays is swept later.
+fn remove_locked(folder: &ConfinedPath, lock: Lock) {
+    if remove(folder).is_err() {
+        // Some systems keep the name of a removed file until it is closed.
+        drop(lock);
+        let _ = remove(folder);
+    }
 }
 
 /// Removes a scratch folder, with its lock file last: a process killed in between leaves a folder that is still recognised
@@ -125,7 +136,6 @@ fn remove(folder: &ConfinedPath) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
@@ -139,14 +149,14 @@ mod tests {
     /// Creates what a killed process leaves behind: everything but its lock.
     fn abandoned(parent: &Path) -> String {
         let scratch = ScratchFolder::new(parent, PREFIX).unwrap();
-        fs::create_dir(scratch.path().join("inner")).unwrap();
-        fs::write(scratch.path().join("inner/file"), "x").unwrap();
-        let name = scratch.path().file_name().unwrap().to_string_lossy().into_owned();
-        let copy = parent.join("copy");
-        fs::rename(scratch.path(), &copy).unwrap();
+        let folder = scratch.path().to_owned();
+        // A locked file cannot be read on Windows.
+        let text = fs::read(folder.join(LOCK)).unwrap_or_default();
         drop(scratch);
-        fs::rename(copy, parent.join(&name)).unwrap();
-        name
+        fs::create_dir_all(folder.join("inner")).unwrap();
+        fs::write(folder.join("inner/file"), "x").unwrap();
+        fs::write(folder.join(LOCK), text).unwrap();
+        folder.file_name().unwrap().to_string_lossy().into_owned()
     }
 
     #[test]
@@ -166,8 +176,11 @@ mod tests {
         assert_eq!(listed(parent), [""; 0]);
     }
 
+    #[cfg(unix)]
     #[test]
     fn folders_of_others_and_links_stay() {
+        use std::os::unix::fs::symlink;
+
         let temp = tempfile::tempdir().unwrap();
         let parent = temp.path();
         // A folder of the user with a matching name, another kind of entry, and another prefix.

@@ -16,7 +16,6 @@ use anyhow::Context;
 use calmix_io::shown::{is_command, shown_lines};
 use calmix_io::text::{MAX_LINE_WIDTH, wrapped_to};
 use calmix_run::sink::ProgressStyle;
-use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, stat};
 use serde_json::Value;
 
 /// The columns assumed for a terminal of unknown width.
@@ -31,19 +30,6 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     let written = writeln!(out, "{}", shown_lines(text.trim_end())).and_then(|()| out.flush());
     written.context("cannot write to standard output")
-}
-
-/// Returns whether this process was started without standard output. The standard library then opens `/dev/null` for reading and
-/// writing (`> /dev/null` opens it for writing only), and output is lost without an error.
-pub fn is_stdout_closed() -> bool {
-    let out = io::stdout();
-    let is_null = || {
-        let found = fstat(&out).ok()?;
-        let null = stat("/dev/null").ok()?;
-        Some(found.st_rdev == null.st_rdev && FileType::from_raw_mode(found.st_mode).is_char_device())
-    };
-    let is_read = fcntl_getfl(&out).is_ok_and(|flags| flags.contains(OFlags::RDWR));
-    is_read && is_null().unwrap_or(false)
 }
 
 /// Prints a result as one JSON document.

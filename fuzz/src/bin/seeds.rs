@@ -141,6 +141,7 @@ fn run_files() -> std::io::Result<()> {
         uncalibrated: None,
         evaluations: vec![evaluation.without_lists()],
         heads: None,
+        visits: None,
         finished,
     };
     put("result", "result", &serde_json::to_vec(&result)?)?;

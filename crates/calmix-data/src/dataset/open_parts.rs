@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use calmix_formats::read_at::ReadAt;
-use calmix_io::process::limits;
+use calmix_io::system;
 
 /// The minimum number of parts that stay open, even if the system allows fewer.
 const MIN_OPEN: u64 = 64;
@@ -31,9 +31,10 @@ impl OpenParts {
         let count = u64::from(count);
         let mut capacity = MIN_OPEN;
         if count > MIN_OPEN && samples / count >= MIN_SAMPLES_PER_PART {
-            limits::raise_open_files();
+            system::raise_open_files();
             // The other half is for all other files that the process opens.
-            capacity = limits::open_files().map_or(MAX_OPEN, |limit| (limit / 2).clamp(MIN_OPEN, MAX_OPEN));
+            capacity =
+                system::max_open_files().map_or(MAX_OPEN, |limit| (limit / 2).clamp(MIN_OPEN, MAX_OPEN));
         }
         Self::with_room(capacity as usize)
     }
@@ -108,7 +109,7 @@ mod tests {
         assert_eq!(OpenParts::new(1_000_000, 1_000_000).capacity, 64);
         let capacity = OpenParts::new(1_000, 1_000_000).capacity as u64;
         assert!(
-            limits::open_files().is_none_or(|limit| capacity == (limit / 2).clamp(MIN_OPEN, MAX_OPEN)),
+            system::max_open_files().is_none_or(|limit| capacity == (limit / 2).clamp(MIN_OPEN, MAX_OPEN)),
             "{capacity}"
         );
     }

@@ -14,7 +14,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use calmix_io::confined_path::ConfinedPath;
-use calmix_io::{atomic_file, safe_open};
+use calmix_io::{atomic_file, safe_open, system};
 
 use super::page::{self, Page, PageIndex};
 use super::page_map::{Location, PageKey, PageMap, StoredPage, number};
@@ -74,7 +74,8 @@ impl FeatureCache {
         let mut cache = Self::in_memory(parent, identity);
         fs::create_dir_all(parent).map_err(|error| DataError::new(parent, error))?;
         if safe_open::is_foreign(&cache.folder) {
-            let own = format!("{}-{}", identity.folder_name(), safe_open::user());
+            // Only systems with user ids know a folder of another user.
+            let own = format!("{}-{}", identity.folder_name(), system::user().unwrap_or_default());
             cache.foreign = Some(std::mem::replace(&mut cache.folder, parent.join(own)));
         }
         if !safe_open::exists(&cache.folder) {

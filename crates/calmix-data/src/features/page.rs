@@ -14,12 +14,12 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use calmix_formats::error::FormatProblem;
 use calmix_io::confined_path::ConfinedPath;
 use calmix_io::safe_open;
+use calmix_io::system::read_exact_at;
 use safetensors::tensor::{Metadata, TensorInfo, TensorView};
 use safetensors::{Dtype, SafeTensorError, serialize};
 
@@ -128,10 +128,10 @@ impl Page {
             return Err(damaged());
         }
         let mut bytes = vec![0; 8 * samples];
-        file.read_exact_at(&mut bytes, data + ids.data_offsets.0 as u64)?;
+        read_exact_at(&file, &mut bytes, data + ids.data_offsets.0 as u64)?;
         let ids = bytes.as_chunks().0.iter().map(|&id| u64::from_le_bytes(id)).collect();
         let mut bytes = vec![0; 2 * kinds];
-        file.read_exact_at(&mut bytes, data + views.data_offsets.0 as u64)?;
+        read_exact_at(&file, &mut bytes, data + views.data_offsets.0 as u64)?;
         let views = bytes.as_chunks().0.iter().map(|&view| FeatureView::from_bytes(view));
         let views = views.collect::<Option<Vec<_>>>().ok_or_else(damaged)?;
         let hash = header.metadata().as_ref().and_then(|texts| texts.get(HASH)).ok_or_else(damaged)?.clone();
@@ -142,7 +142,7 @@ impl Page {
     /// Reads and verifies the vectors, sample by sample and view by view.
     pub(super) fn vectors(&self, path: &Path) -> Result<Vec<u8>, DataError> {
         let mut vectors = vec![0; self.index.vector_bytes()];
-        let read = self.file.read_exact_at(&mut vectors, self.vectors);
+        let read = read_exact_at(&self.file, &mut vectors, self.vectors);
         read.map_err(|error| DataError::new(path, error))?;
         if *blake3::hash(&vectors).to_hex() == *self.hash {
             Ok(vectors)

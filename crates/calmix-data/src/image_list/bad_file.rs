@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use calmix_io::system::is_on_same_device;
 use calmix_io::transient::BackOff;
 
 use super::listed_image::{ImagePlace, ListedImage};
@@ -52,7 +52,7 @@ fn storage_serves_others(image: &ListedImage, id: usize, images: &[ListedImage])
     let (before, after) = images.split_at(id.min(images.len()));
     let listed = after.iter().skip(1).chain(before.iter().rev());
     let same_storage =
-        |other: &&ListedImage| other.place.file().is_some_and(|other| on_same_device(path, other));
+        |other: &&ListedImage| other.place.file().is_some_and(|other| is_on_same_device(path, other));
     if listed.filter(same_storage).take(MAX_TRIED).any(|other| other.place.can_be_read()) {
         return true;
     }
@@ -60,12 +60,6 @@ fn storage_serves_others(image: &ListedImage, id: usize, images: &[ListedImage])
     let others =
         folder.into_iter().flatten().flatten().map(|entry| entry.path()).filter(|other| other != path);
     others.take(MAX_TRIED).any(|other| ImagePlace::File(other).can_be_read())
-}
-
-fn on_same_device(one: &Path, other: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let device = |path: &Path| fs::metadata(path).ok().map(|found| found.dev());
-    device(one).is_some() && device(one) == device(other)
 }
 
 #[cfg(all(test, target_os = "linux"))]

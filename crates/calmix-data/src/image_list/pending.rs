@@ -11,6 +11,7 @@ use calmix_formats::decode::kind;
 use calmix_formats::image_kind::has_image_extension;
 use calmix_formats::listing::is_system_file;
 use calmix_formats::tar::TarMembers;
+use calmix_io::system::path_from_bytes;
 
 use super::listed_image::{ImagePlace, ListedImage};
 use super::shard_file::{FileShard, PendingShards, ShardFile};
@@ -195,12 +196,7 @@ fn of_line(lines: &mut Box<dyn BufRead + Send>, shard: Option<FileShard>) -> Lis
     if end.is_empty() {
         return ListStep::Passed;
     }
-    of_path(&path_of_bytes(end), shard)
-}
-
-fn path_of_bytes(bytes: &[u8]) -> PathBuf {
-    use std::os::unix::ffi::OsStrExt;
-    PathBuf::from(OsStr::from_bytes(bytes))
+    of_path(&path_from_bytes(end), shard)
 }
 
 impl PendingFolder {

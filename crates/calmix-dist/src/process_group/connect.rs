@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use calmix_io::process::limits::raise_open_files;
+use calmix_io::system::raise_open_files;
 use tch::Device;
 
 use super::handshake::{Handshake, Met};

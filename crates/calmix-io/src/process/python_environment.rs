@@ -3,15 +3,25 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Returns the package folders of the environment whose `bin` contains this executable; empty if there is none.
+/// Returns the package folders of the environment whose `bin`, or `Scripts` on Windows, contains this executable; empty if there
+/// is none.
 pub fn site_packages() -> Vec<PathBuf> {
     let executable = env::current_exe().and_then(|executable| executable.canonicalize());
     executable.map(|executable| of_executable(&executable)).unwrap_or_default()
 }
 
 fn of_executable(executable: &Path) -> Vec<PathBuf> {
-    let programs = executable.parent().filter(|folder| folder.ends_with("bin"));
-    let Some(environment) = programs.and_then(Path::parent) else { return Vec::new() };
+    let Some(programs) = executable.parent() else { return Vec::new() };
+    let Some(environment) = programs.parent() else { return Vec::new() };
+    if programs.ends_with("Scripts") {
+        return Some(environment.join("Lib").join("site-packages"))
+            .filter(|found| found.is_dir())
+            .into_iter()
+            .collect();
+    }
+    if !programs.ends_with("bin") {
+        return Vec::new();
+    }
     let mut found = Vec::new();
     for library in ["lib", "lib64"] {
         for python in entries(&environment.join(library)) {
@@ -54,6 +64,12 @@ mod tests {
         let debian = place("python3/dist-packages");
         let own = place("python3.13/site-packages");
         assert_eq!(of_executable(&executable), [debian, own]);
+        let windows = tempfile::tempdir().unwrap();
+        let packages = windows.path().join("Lib").join("site-packages");
+        let executable = windows.path().join("Scripts").join("calmix.exe");
+        assert!(of_executable(&executable).is_empty());
+        fs::create_dir_all(&packages).unwrap();
+        assert_eq!(of_executable(&executable), [packages]);
         // Not a Python environment: `target/debug/calmix`.
         assert!(of_executable(&folder.path().join("debug/calmix")).is_empty());
     }

@@ -1,7 +1,6 @@
 //! A prepared dataset that several runs share: hard links to the same files, so that it takes disk space once.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use calmix_data::dataset::Dataset;
@@ -12,6 +11,7 @@ use calmix_io::atomic_file::rename_folder;
 use calmix_io::scratch_folder::ScratchFolder;
 use calmix_io::shown::shell_quoted;
 use calmix_io::shown::shown;
+use calmix_io::system;
 use calmix_io::text::grouped;
 use calmix_recipe::{Data, LayoutName, SourceName};
 
@@ -109,8 +109,9 @@ fn prepared_in(place: &Path) -> Vec<PathBuf> {
 /// Returns whether both folders have the same owner. A prepared dataset decides labels, so one of another user must not be used
 /// silently.
 fn has_same_owner(prepared: &Path, run: &Path) -> bool {
-    let owner =
-        |path: &Path| fs::symlink_metadata(path).ok().filter(fs::Metadata::is_dir).map(|found| found.uid());
+    let owner = |path: &Path| {
+        fs::symlink_metadata(path).ok().filter(fs::Metadata::is_dir).map(|found| system::owner(&found))
+    };
     owner(prepared).is_some() && owner(prepared) == owner(run)
 }
 
@@ -129,7 +130,7 @@ fn link_all(from: &Path, to: &Path) -> Option<()> {
         fs::hard_link(entry.path(), &linked).ok()?;
         // Check the file that was linked: its name may have meant another file when the folder was listed.
         let found = fs::symlink_metadata(&linked).ok().filter(fs::Metadata::is_file)?;
-        if found.uid() != fs::symlink_metadata(&made).ok()?.uid() {
+        if system::owner(&found) != system::owner(&fs::symlink_metadata(&made).ok()?) {
             return None;
         }
     }

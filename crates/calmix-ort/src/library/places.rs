@@ -43,7 +43,12 @@ fn cache(variable: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>) -> 
 }
 
 fn libraries_in(folder: &Path) -> Vec<PathBuf> {
-    entries(folder).into_iter().filter(|file| version_in_name(file).is_some()).collect()
+    entries(folder).into_iter().filter(|file| is_library(file)).collect()
+}
+
+/// Returns whether a file is the library by its name, which has no version on Windows.
+fn is_library(file: &Path) -> bool {
+    version_in_name(file).is_some() || name_of(file) == "onnxruntime.dll"
 }
 
 /// Returns the library with the highest version; ties are broken by path, whatever the order of the file system.
@@ -90,6 +95,8 @@ mod tests {
             assert_eq!(version(name), None, "{name}");
         }
         assert_eq!(version("libonnxruntime_providers_shared.so.1.2"), None);
+        let libraries = ["onnxruntime.dll", "onnxruntime_providers_shared.dll"];
+        assert_eq!(libraries.map(|name| is_library(Path::new(name))), [true, false]);
     }
 
     #[test]

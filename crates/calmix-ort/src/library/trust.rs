@@ -1,16 +1,11 @@
 //! The check whether another user could have written a library.
 
-use std::fs::{self, Metadata};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::fs;
 use std::path::Path;
 
-use calmix_io::safe_open::user;
+use calmix_io::system::untrusted_because;
 
 use super::problem::{LibraryProblem, unusable};
-
-const GROUP_WRITES: u32 = 0o020;
-const OTHERS_WRITE: u32 = 0o002;
-const STICKY: u32 = 0o1000;
 
 /// Refuses a library that another user could have written or replaced. The path must contain no links.
 pub(super) fn check(path: &Path) -> Result<(), LibraryProblem> {
@@ -21,32 +16,21 @@ pub(super) fn check(path: &Path) -> Result<(), LibraryProblem> {
         if depth == 0 && !found.is_file() {
             return Err(unusable(path, &"it is not a file"));
         }
-        if ![user(), 0].contains(&found.uid()) {
-            return Err(untrusted(place, "belongs to another user"));
-        }
-        // In a sticky folder such as /tmp, users cannot replace each other's folders, but all may add files. So it may be above
-        // the folder of the library, but not be that folder itself.
-        let is_guarded = depth >= 2 && found.permissions().mode() & STICKY != 0;
-        if is_writable_by_others(&found) && !is_guarded {
-            return Err(untrusted(place, "can be written by other users"));
+        if let Some(why) = untrusted_because(&found, depth) {
+            return Err(untrusted(place, why));
         }
     }
     Ok(())
 }
 
-/// Returns whether users other than its owner may write it. The group of root and the user's private group, which has the user's
-/// number, do not count.
-fn is_writable_by_others(found: &Metadata) -> bool {
-    let mode = found.permissions().mode();
-    let is_private = [user(), 0].contains(&found.gid());
-    mode & OTHERS_WRITE != 0 || (mode & GROUP_WRITES != 0 && !is_private)
-}
-
 #[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::fs::Permissions;
-    use std::os::unix::fs::chown;
+    use std::os::unix::fs::{PermissionsExt, chown};
     use std::path::PathBuf;
+
+    use calmix_io::system::user;
 
     use super::*;
 
@@ -96,11 +80,11 @@ mod tests {
             }
             let refused = check(&file).unwrap_err();
             assert!(refused.to_string().contains("belongs to another user"), "{refused}");
-            chown(place, Some(user()), Some(12345)).unwrap();
+            chown(place, user(), Some(12345)).unwrap();
             check(&file).unwrap();
             set_mode(place, 0o775);
             assert!(check(&file).is_err(), "a group of others may write it");
-            chown(place, Some(user()), Some(user())).unwrap();
+            chown(place, user(), user()).unwrap();
             check(&file).unwrap();
             set_mode(place, 0o755);
         }

@@ -2,7 +2,6 @@
 //! crashes it, hangs or exhausts the memory, this process can report that in a sentence.
 
 use std::io::{Read, Write};
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
@@ -12,6 +11,7 @@ use std::{env, thread};
 use anyhow::{Context, Result};
 use calmix_heads::images::backbone::Backbone;
 use calmix_io::shown::shown;
+use calmix_io::system::{EndSignal, ProcessLimits, ended_by_signal, limit_this_process};
 use calmix_lifecycle::pretrained::EncoderFile;
 use calmix_onnx::foreign::EncoderGraph;
 use calmix_ort::error::OrtError;
@@ -22,7 +22,6 @@ use calmix_recipe::Recipe;
 use calmix_recipe::device::Device;
 use calmix_recipe::model_spec::EncoderSpec;
 use calmix_run::run::Paths;
-use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
 use crate::error::CliError;
@@ -156,14 +155,12 @@ fn collected(stream: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
 }
 
 fn what_happened(status: Option<ExitStatus>, errors: &[u8]) -> String {
-    const SIGKILL: i32 = 9;
-    const SIGXCPU: i32 = 24;
     let Some(status) = status else { return format!("did not end within {} s", MAX_WAIT.as_secs()) };
-    match status.signal() {
-        Some(SIGXCPU | SIGKILL) => {
+    match ended_by_signal(status) {
+        Some(EndSignal::KilledOrOverTime(_)) => {
             "took more time of a processor than calmix allows for one image".to_owned()
         }
-        Some(signal) => {
+        Some(EndSignal::Other(signal)) => {
             format!("crashed (signal {signal}), or needed more memory than {} GB", BASE_MEMORY_BYTES >> 30)
         }
         None => {
@@ -187,22 +184,14 @@ pub(crate) fn serve() -> Result<()> {
     drop(input);
     let measured = if request.measures_speed { MEASURED_CPU_SECONDS } else { 0 };
     let seconds = BASE_CPU_SECONDS + size / BYTES_PER_SECOND + measured;
-    set_limit(Resource::Cpu, seconds)?;
-    set_limit(Resource::As, BASE_MEMORY_BYTES + MEMORY_PER_MODEL_BYTE * size)?;
-    set_limit(Resource::Core, 0)?;
+    let memory_bytes = BASE_MEMORY_BYTES + MEMORY_PER_MODEL_BYTE * size;
+    limit_this_process(ProcessLimits { cpu_seconds: seconds, memory_bytes })?;
     let Request { spec, rows, width, threads, measures_speed } = request;
     let graph = EncoderGraph { bytes, rows, width };
     let encoder = ImageNetwork::encoder(&spec, &graph, RunOn { threads, device: Device::Cpu })?;
     let views_per_second = measures_speed.then(|| speed(&encoder, &spec)).transpose()?;
     let trial = Trial { width: encoder.feature_width(), views_per_second };
     crate::terminal::print(&serde_json::to_string(&trial)?)
-}
-
-fn set_limit(what: Resource, limit: u64) -> Result<()> {
-    // Keep a lower limit of the system.
-    let before = rustix::process::getrlimit(what);
-    let limit = before.maximum.map_or(limit, |maximum| maximum.min(limit));
-    Ok(setrlimit(what, Rlimit { current: Some(limit), maximum: Some(limit) })?)
 }
 
 /// Measures images per second, in whole passes.

@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 use calmix_data::cloud::{CloudUrl, RemoteOutput};
 use calmix_data::error::DataError;
 use calmix_io::shown::shown;
+use calmix_io::system::is_stdout_closed;
 use calmix_io::{atomic_file, safe_open};
 use serde_json::Value;
 
@@ -20,7 +21,6 @@ use super::row::{PredictedRow, RowFormat, WrittenRows};
 use super::row_file::RowFile;
 use crate::args::predict::RowKind;
 use crate::error::CliError;
-use crate::terminal;
 
 /// The maximum size of a sidecar: the paths of a whole command line, escaped.
 const MAX_NOTE_BYTES: u64 = 64 << 20;
@@ -44,7 +44,7 @@ impl<'a> RowOutput<'a> {
     /// Starts a new output.
     pub fn create(path: Option<&Path>, made_by: &Value, format: &'a RowFormat<'a>) -> Result<Self> {
         let Some(path) = path else {
-            if terminal::is_stdout_closed() {
+            if is_stdout_closed() {
                 let message = "standard output is closed, so the rows would be lost";
                 return Err(CliError::failed(message).hint("name a file with `--out`").into());
             }

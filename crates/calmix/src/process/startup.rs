@@ -8,8 +8,9 @@
 //! environment variable that is set before prevents that. A process cannot set a variable for itself without `unsafe`, since
 //! other threads may be reading the environment, so it restarts itself.
 
-use std::os::unix::process::CommandExt;
 use std::{env, process};
+
+use calmix_io::system;
 
 use crate::args::Command;
 use crate::error::exit::Exit;
@@ -58,12 +59,9 @@ pub fn restart_without_telemetry(command: &Command) {
         return;
     }
     if let Ok(program) = env::current_exe() {
-        let mut arguments = env::args_os();
         let mut again = process::Command::new(program);
-        if let Some(name) = arguments.next() {
-            again.arg0(name);
-        }
-        let _ = again.args(arguments).env(TELEMETRY_VARIABLE, "1").exec();
+        again.args(env::args_os().skip(1)).env(TELEMETRY_VARIABLE, "1");
+        let _ = system::replace_process(&mut again);
     }
 }
 

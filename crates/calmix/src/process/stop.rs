@@ -20,8 +20,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
-use signal_hook::iterator::Signals;
+use calmix_io::system::{self, StopRequest, exit_at_once};
 
 use crate::error::exit::Exit;
 use crate::terminal;
@@ -71,34 +70,28 @@ struct Received {
 impl Stop {
     /// Starts to listen for signals.
     pub fn listen() -> io::Result<Self> {
-        let mut caught = vec![SIGINT, SIGTERM, SIGUSR1];
-        if !is_ignored(SIGHUP) {
-            caught.push(SIGHUP);
-        }
-        let mut signals = Signals::new(caught)?;
         let received = Arc::new(Received::default());
         let sets = Arc::clone(&received);
-        // This thread prints nothing, so that a blocked terminal cannot keep it from the next signal.
-        thread::Builder::new().name("signals".to_owned()).spawn(move || {
-            let mut interrupts = 0_u32;
-            let mut first: Option<Instant> = None;
-            for signal in signals.forever() {
-                let since = first.get_or_insert_with(Instant::now).elapsed();
-                if signal != SIGINT && since > REPEAT_WINDOW && sets.ends_at_second.load(Ordering::Relaxed) {
-                    signal_hook::low_level::exit(Exit::Requeue.code().into());
-                }
-                if signal == SIGINT {
-                    interrupts += 1;
-                } else {
-                    sets.term.store(true, Ordering::Relaxed);
-                }
-                sets.any.store(true, Ordering::Relaxed);
-                if signal == SIGINT && interrupts > 1 {
-                    sets.second_interrupt.store(true, Ordering::Relaxed);
-                    if !sets.supervised.load(Ordering::Relaxed) {
-                        // Skip destructors, because libtorch's threads are still working.
-                        signal_hook::low_level::exit(Exit::Unsaved.code().into());
-                    }
+        let mut interrupts = 0_u32;
+        let mut first: Option<Instant> = None;
+        // The thread that is called prints nothing, so that a blocked terminal cannot keep it from the next signal.
+        system::listen(move |request| {
+            let since = first.get_or_insert_with(Instant::now).elapsed();
+            let is_interrupt = request == StopRequest::Interrupt;
+            if !is_interrupt && since > REPEAT_WINDOW && sets.ends_at_second.load(Ordering::Relaxed) {
+                exit_at_once(Exit::Requeue.code().into());
+            }
+            if is_interrupt {
+                interrupts += 1;
+            } else {
+                sets.term.store(true, Ordering::Relaxed);
+            }
+            sets.any.store(true, Ordering::Relaxed);
+            if is_interrupt && interrupts > 1 {
+                sets.second_interrupt.store(true, Ordering::Relaxed);
+                if !sets.supervised.load(Ordering::Relaxed) {
+                    // Skip destructors, because libtorch's threads are still working.
+                    exit_at_once(Exit::Unsaved.code().into());
                 }
             }
         })?;
@@ -161,7 +154,7 @@ impl Stop {
                         before_exit();
                         let exit = if self.is_by_term() { Exit::Requeue } else { Exit::Interrupted };
                         // Skip destructors: some calls, such as libtorch's rendezvous, never return.
-                        signal_hook::low_level::exit(exit.code().into());
+                        exit_at_once(exit.code().into());
                     }
                     thread::park_timeout(POLL_INTERVAL);
                 }
@@ -215,13 +208,4 @@ impl Stop {
 pub fn remove_scratch(folder: &Path) {
     // If the folder cannot be removed, the system's cleaning of temporary files will do it.
     let _ = std::fs::remove_dir_all(folder);
-}
-
-/// Returns whether this process was started with a signal ignored, as `nohup` does with SIGHUP: a run then continues without its
-/// terminal. Detected on Linux only; elsewhere the run saves its state and stops.
-fn is_ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask >> (signal - 1) & 1 == 1
 }

@@ -6,7 +6,6 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::net::TcpListener;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::Ordering;
@@ -14,13 +13,13 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use calmix_io::process::launch::{LaunchInfo, Launcher, StoreHost};
+use calmix_io::system::{self, EndSignal, Sent};
 
 use crate::error::CliError;
 use crate::error::exit::Exit;
 use crate::output::format::shell_quoted;
 use crate::process::stop::{POLL_INTERVAL, Stop};
 use anyhow::{Context, Result};
-use rustix::process::{Pid, Signal, kill_process};
 
 /// The variable that makes a process stop when its standard input closes.
 const SUPERVISED: &str = "CALMIX_SUPERVISED";
@@ -59,7 +58,7 @@ pub fn supervise(arguments: &[OsString], processes: usize, run: &Path, stop: &St
         match Worker::start(&program, arguments, &launch) {
             Ok(worker) => workers.push(worker),
             Err(error) => {
-                signal_all(&workers, Signal::KILL);
+                signal_all(&workers, Sent::Kill);
                 return Err(error).context(format!("cannot start process {rank}"));
             }
         }
@@ -76,12 +75,8 @@ impl Worker {
     fn start(program: &Path, arguments: &[OsString], launch: &LaunchInfo) -> io::Result<Self> {
         let mut command = Command::new(program);
         // A separate process group: Ctrl-C reaches only the supervisor, which forwards it once.
-        command
-            .args(arguments)
-            .envs(launch.variables())
-            .env(SUPERVISED, "1")
-            .process_group(0)
-            .stdin(Stdio::piped());
+        command.args(arguments).envs(launch.variables()).env(SUPERVISED, "1").stdin(Stdio::piped());
+        system::own_process_group(&mut command);
         if std::env::var_os("TORCH_CPP_LOG_LEVEL").is_none() {
             // Hide c10d's log: the error of the worker that lost a connection is clearer.
             command.env("TORCH_CPP_LOG_LEVEL", "FATAL");
@@ -101,17 +96,14 @@ impl Worker {
         Ok(Self { child, stderr, ended: None })
     }
 
-    fn signal(&self, signal: Signal) {
-        if self.ended.is_none()
-            && let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
-        {
-            // Fails if the process has just exited.
-            let _ = kill_process(pid, signal);
+    fn signal(&self, signal: Sent) {
+        if self.ended.is_none() {
+            system::send(self.child.id(), signal);
         }
     }
 }
 
-fn signal_all(workers: &[Worker], signal: Signal) {
+fn signal_all(workers: &[Worker], signal: Sent) {
     for worker in workers {
         worker.signal(signal);
     }
@@ -132,21 +124,21 @@ fn wait(workers: &mut [Worker], stop: &Stop) {
             return;
         }
         if stop.flag().load(Ordering::Relaxed) && !forwarded {
-            let signal = if stop.is_by_term() { Signal::TERM } else { Signal::INT };
+            let signal = if stop.is_by_term() { Sent::Terminate } else { Sent::Interrupt };
             signal_all(workers, signal);
             forwarded = true;
         }
         if stop.is_insisted_on() {
-            signal_all(workers, Signal::KILL);
+            signal_all(workers, Sent::Kill);
         }
         let failure =
             |worker: &Worker| worker.ended.filter(|(_, status)| !status.success()).map(|(when, _)| when);
         failed = failed.or_else(|| workers.iter().filter_map(failure).min());
         if let Some(since) = failed {
             if since.elapsed() > FAILURE_NOTICE_TIMEOUT + SHUTDOWN_TIMEOUT {
-                signal_all(workers, Signal::KILL);
+                signal_all(workers, Sent::Kill);
             } else if since.elapsed() > FAILURE_NOTICE_TIMEOUT && !terminated {
-                signal_all(workers, Signal::TERM);
+                signal_all(workers, Sent::Terminate);
                 terminated = true;
             }
         }
@@ -174,8 +166,10 @@ fn outcome(workers: Vec<Worker>, run: &Path, processes: usize) -> Result<Exit> {
         return Ok(exit);
     }
     let stderr = workers.into_iter().nth(rank).and_then(|worker| worker.stderr?.join().ok());
-    let how = match (status.signal(), status.code()) {
-        (Some(signal), _) => format!("was killed by signal {signal}"),
+    let how = match (system::ended_by_signal(status), status.code()) {
+        (Some(EndSignal::KilledOrOverTime(signal) | EndSignal::Other(signal)), _) => {
+            format!("was killed by signal {signal}")
+        }
         (None, code) => format!("exited with code {}", code.unwrap_or(-1)),
     };
     let stderr = stderr
@@ -219,7 +213,7 @@ pub fn stop_when_orphaned() {
         let mut nothing = Vec::new();
         let _ = io::stdin().read_to_end(&mut nothing);
         // The signal that the supervisor would have sent.
-        let _ = signal_hook::low_level::raise(signal_hook::consts::SIGTERM);
+        system::send(std::process::id(), Sent::Terminate);
     });
 }
 

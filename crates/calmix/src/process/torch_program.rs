@@ -1,11 +1,12 @@
 //! `calmix-torch`, the program that links libtorch: which commands need it, where it is, and how this process is replaced by it.
 
 use std::env;
-use std::os::unix::process::CommandExt;
+use std::env::consts::EXE_SUFFIX;
 use std::path::{Path, PathBuf};
 use std::process::{self, Stdio};
 
 use calmix_io::shown::shown;
+use calmix_io::system;
 use calmix_lifecycle::start::trains_head;
 use calmix_recipe::VECTORS_RECIPE;
 use calmix_recipe::device::Device;
@@ -53,7 +54,7 @@ pub fn replace_process() -> CliError {
             command.env(variable, value);
         }
     }
-    let error = command.exec();
+    let error = system::replace_process(&mut command);
     CliError::invalid(format!("{}: cannot be started: {error}", shown(program.display()))).hint(INSTALL)
 }
 
@@ -93,10 +94,11 @@ fn find() -> Option<PathBuf> {
         return Some(named.into());
     }
     let this_program = env::current_exe().ok();
-    let beside = this_program.as_deref().and_then(Path::parent).map(|folder| folder.join(NAME));
+    let name = format!("{NAME}{EXE_SUFFIX}");
+    let beside = this_program.as_deref().and_then(Path::parent).map(|folder| folder.join(&name));
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).filter(|folder| folder.is_absolute());
-    let on_path = folders.map(|folder| folder.join(NAME)).collect::<Vec<_>>();
+    let on_path = folders.map(|folder| folder.join(&name)).collect::<Vec<_>>();
     beside.into_iter().chain(on_path).find(|program| program.is_file())
 }
 

@@ -5,7 +5,7 @@ use calmix_core::samples::Samples;
 use calmix_engine::engine::{EngineSnapshot, Settings};
 use calmix_engine::network::Network;
 use calmix_engine::optimiser::{LossScale, Sgd};
-use calmix_io::process::limits::available_memory;
+use calmix_io::process::memory::available_memory;
 use calmix_recipe::OrAuto::Is;
 use calmix_recipe::Recipe;
 use calmix_recipe::model_spec::ModelSpec;

@@ -1,12 +1,12 @@
 //! `--data` and `--prepared`: the path of the dataset, which may have changed since the run began.
 
-use std::fs::FileType;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result};
 use calmix_data::cloud::CloudUrl;
 use calmix_formats::vectors::VectorSource;
 use calmix_io::shown::shown;
+use calmix_io::system::is_pipe;
 use calmix_recipe::nearest;
 use clap::Args;
 
@@ -125,16 +125,6 @@ fn unusable_path(path: &Path, is_usable: impl Fn(&Path) -> bool) -> Error {
         None => format!("`ls {}`", shell_quoted(parent)),
     };
     CliError::invalid(message).hint(hint).into()
-}
-
-#[cfg(unix)]
-fn is_pipe(kind: FileType) -> bool {
-    std::os::unix::fs::FileTypeExt::is_fifo(&kind)
-}
-
-#[cfg(not(unix))]
-fn is_pipe(_: FileType) -> bool {
-    false
 }
 
 /// Refuses a URL where a path on a file system is needed. `what` is stored there, such as "a run folder".

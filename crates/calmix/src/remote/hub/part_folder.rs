@@ -6,13 +6,13 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use calmix_io::confined_path::ConfinedPath;
 use calmix_io::error::{FileError, FileProblem};
 use calmix_io::lock::Lock;
 use calmix_io::safe_open;
+use calmix_io::system::link_count;
 
 use super::chosen_files::ChosenFile;
 use super::listing::HubFile;
@@ -65,8 +65,7 @@ impl PartFolder {
         }
         for entry in fs::read_dir(&self.path)? {
             let entry = entry?;
-            let found = entry.metadata()?;
-            if found.is_file() && found.nlink() > 1 {
+            if entry.metadata()?.is_file() && link_count(&File::open(entry.path())?)? > 1 {
                 fs::remove_file(entry.path())?;
             }
         }
