@@ -1,4 +1,7 @@
-//! Matrix products, single-threaded: the same bits on the same kind of processor, however many threads call it.
+//! Matrix products, single-threaded: the same bits on every processor with fused multiply-add, however many threads call it.
+//!
+//! `matrixmultiply` chooses its kernel at run time. All its kernels add the terms of a product in the same order and blocks, so
+//! only a processor without fused multiply-add rounds otherwise (docs/concepts/reproducibility.md, "Platforms").
 
 /// A slice as a matrix, or as its transpose.
 #[derive(Debug, Clone, Copy)]

@@ -61,7 +61,7 @@ pub struct StepLog {
     pub pseudo: PseudoSums,
 }
 
-/// Trains one head. The same input gives the same bits on the same kind of processor.
+/// Trains one head. The same input gives the same bits on every processor with fused multiply-add.
 ///
 /// # Errors
 /// If the input contradicts itself, a number is not finite, or the fit has to stop.
