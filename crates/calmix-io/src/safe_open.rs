@@ -8,7 +8,7 @@
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Component, Path};
 
 use crate::confined_path::ConfinedPath;
 use crate::error::FileError;
@@ -127,6 +127,26 @@ pub fn create_folder_if_missing(path: impl Into<ConfinedPath>) -> Result<(), Fil
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_folder(&path),
         Err(error) => Err(FileError::new(&path, error)),
     }
+}
+
+/// Creates a folder that the user named, and those above it, unless they exist.
+///
+/// # Errors
+/// If the system does not allow one of the names, or a folder cannot be created.
+pub fn create_folders(path: &Path) -> io::Result<()> {
+    check_names(path)?;
+    fs::create_dir_all(path)
+}
+
+/// Checks that the system allows all names of a path that is about to be created.
+///
+/// # Errors
+/// On Windows, if a name means a device or would be changed.
+pub fn check_names(path: &Path) -> io::Result<()> {
+    path.components().try_for_each(|part| match part {
+        Component::Normal(name) => system::check_name(name),
+        _ => Ok(()),
+    })
 }
 
 fn opened(path: &ConfinedPath, access: Access) -> Result<(File, Metadata), FileError> {

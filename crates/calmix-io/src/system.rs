@@ -28,8 +28,8 @@ use windows as current;
 pub(crate) use arguments::{Access, FolderOf};
 pub use arguments::{EndSignal, ProcessLimits, Sent, StopRequest};
 pub(crate) use current::{
-    create_folder, entries, hard_link, has_no_locks, hold_scratch, host_name, is_link_refused, is_same_file,
-    open, remove_empty_folder, remove_file, rename, stored_bytes, sync_folder,
+    check_name, create_folder, entries, hard_link, has_no_locks, hold_scratch, host_name, is_link_refused,
+    is_same_file, open, remove_empty_folder, remove_file, rename, stored_bytes, sync_folder,
 };
 pub use current::{
     ended_by_signal, exit_at_once, is_on_same_device, is_pipe, is_stdout_closed, limit_this_process,

@@ -43,7 +43,6 @@ mod journal;
 mod paths;
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -100,7 +99,7 @@ impl Run {
     pub fn create_on(folder: impl Into<PathBuf>, disk: Arc<dyn Disk>) -> Result<Self, RunError> {
         let paths = Paths::new(folder);
         let folder = paths.folder();
-        fs::create_dir_all(folder).map_err(|error| FileError::new(folder, error))?;
+        safe_open::create_folders(folder).map_err(|error| FileError::new(folder, error))?;
         refuse_content(&paths)?;
         // A run that never started has nothing to lose.
         let lock = Lock::take_over(&paths.lock())?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use calmix_io::disk::Disk;
 use calmix_io::error::FileError;
+use calmix_io::safe_open;
 
 use crate::error::RunError;
 use crate::read;
@@ -70,7 +71,7 @@ impl RunFolder {
 
     fn create_next(runs: &Path, name: &str, disk: Arc<dyn Disk>) -> Result<Self, RunError> {
         let cannot = |error| FileError::new(runs, error).hint("choose another folder with `--run-dir`");
-        fs::create_dir_all(runs).map_err(cannot)?;
+        safe_open::create_folders(runs).map_err(cannot)?;
         for number in 1_u64.. {
             let path = runs.join(format!("{name}-{number}"));
             // `create_dir` succeeds in only one process, so two processes never get the same number.

@@ -8,7 +8,6 @@
 //! | `failed/NAME.json` | why a cell failed, until it is tried again |
 //! | `summary.json`, `summary.csv` | the results, once no cell is left |
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -68,7 +67,7 @@ impl SweepFolder {
     /// Creates the folder unless it exists.
     pub fn create(folder: impl Into<PathBuf>) -> Result<Self, FileError> {
         let folder = folder.into();
-        fs::create_dir_all(&folder).map_err(|error| FileError::new(&folder, error))?;
+        safe_open::create_folders(&folder).map_err(|error| FileError::new(&folder, error))?;
         for name in ["runs", "claims", "attempts", "failed"] {
             safe_open::create_folder_if_missing(ConfinedPath::root(&folder).join(name))?;
         }
@@ -207,6 +206,8 @@ fn write_json(path: &ConfinedPath, record: &impl Serialize) -> Result<(), FileEr
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::run::{Run, RunFile};
 

@@ -116,7 +116,7 @@ fn checked(root: &Path, names: &[&OsStr]) -> io::Result<PathBuf> {
 }
 
 /// Refuses a name that means a device, or that Windows would change.
-fn check_name(name: &OsStr) -> io::Result<()> {
+pub(crate) fn check_name(name: &OsStr) -> io::Result<()> {
     const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
     let text = name.to_string_lossy();
     let stem = text.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();

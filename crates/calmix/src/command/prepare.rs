@@ -11,6 +11,7 @@ use calmix_data::manifest::PREPARING;
 use calmix_data::prepare::{Findings, Report};
 use calmix_data::split::{LabelSplit, SplitPlan};
 use calmix_io::atomic_file::rename_folder;
+use calmix_io::safe_open;
 use calmix_io::scratch_folder::ScratchFolder;
 use calmix_io::shown::shown;
 use calmix_recipe::{Data, Layers, SourceName, detect_source, is_own_format, recipe_for};
@@ -38,7 +39,7 @@ impl PrepareArgs {
         let stop = Stop::listen()?;
         let parent = target.parent().filter(|parent| !parent.exists());
         if let Some(parent) = parent {
-            fs::create_dir_all(parent).map_err(|error| cannot_write(parent, &error.into()))?;
+            safe_open::create_folders(parent).map_err(|error| cannot_write(parent, &error.into()))?;
         }
         status(&format!("reading {} as {source} …", shown(folder.display())));
         let prepared = old.as_ref().map_or_else(|| target.clone(), ReplacedDataset::new_folder);

@@ -3,8 +3,8 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::Duration;
-use std::{fs, thread};
 
 use anyhow::{Context, Result};
 use calmix_io::confined_path::ConfinedPath;
@@ -121,7 +121,7 @@ impl ReportPaths {
     fn write(&self, report: &RunsReport, refresh: bool) -> Result<()> {
         let refresh = refresh.then_some(REFRESH_INTERVAL.as_secs() as u32);
         if let Some(folder) = self.page.parent() {
-            fs::create_dir_all(folder)
+            safe_open::create_folders(folder)
                 .with_context(|| format!("cannot create {}", shown(folder.display())))?;
         }
         atomic_file::write(&self.page, page::html(report, refresh).as_bytes())?;

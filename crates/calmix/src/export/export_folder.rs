@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Error, Result};
 use calmix_io::atomic_file;
 use calmix_io::error::{ErrorKind, FileError};
+use calmix_io::safe_open;
 use calmix_io::scratch_folder::ScratchFolder;
 use calmix_io::shown::shown;
 
@@ -40,7 +41,7 @@ pub(crate) fn check(folder: &Path) -> Result<(), CliError> {
 pub(crate) fn write(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Result<()> {
     check(folder)?;
     let parent = parent(folder);
-    fs::create_dir_all(parent).map_err(|error| cannot_write(FileError::new(parent, error)))?;
+    safe_open::create_folders(parent).map_err(|error| cannot_write(FileError::new(parent, error)))?;
     let scratch = ScratchFolder::new(parent, SCRATCH_PREFIX).map_err(cannot_write)?;
     // Scratch folders are private; an export follows the user's umask.
     let new_folder = scratch.path().join("export");

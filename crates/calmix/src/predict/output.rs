@@ -10,6 +10,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use calmix_data::cloud::{CloudUrl, RemoteOutput};
 use calmix_data::error::DataError;
+use calmix_io::error::FileError;
 use calmix_io::shown::shown;
 use calmix_io::system::is_stdout_closed;
 use calmix_io::{atomic_file, safe_open};
@@ -53,6 +54,7 @@ impl<'a> RowOutput<'a> {
             return Ok(output);
         };
         refuse_foreign(path)?;
+        safe_open::check_names(path).map_err(|error| FileError::new(path, error))?;
         if safe_open::exists(path) {
             let message = format!("{}: already exists", shown(path.display()));
             let hint = "add `--resume` to continue it, or name another file with `--out`";
