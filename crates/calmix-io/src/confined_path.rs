@@ -2,7 +2,7 @@
 //!
 //! Checking a path before opening it is not enough: another process with write access can replace a folder by a link in
 //! between. Everything below the folder that the user named is therefore opened relative to handles, without following
-//! links, where the [system](crate::system) has them: by one `openat2` call on Linux, or by one `openat` per name if the kernel
+//! links, where the system has them (`system.rs`): by one `openat2` call on Linux, or by one `openat` per name if the kernel
 //! or a sandbox does not allow that call.
 
 use std::ffi::{OsStr, OsString};

@@ -2,10 +2,10 @@
 //!
 //! | function | Unix | Windows |
 //! |---|---|---|
-//! | [`open`] and the calls beside it | relative to handles, so that no link is followed | every folder is checked before the call; links need a privilege there |
-//! | [`hold_scratch`] | a lock | other processes cannot open the file for writing |
-//! | [`sync_folder`] | makes a rename durable | does nothing: the file system keeps a journal of its names |
-//! | [`rename`] | replaces an open file | waits a second for a program that has the file open, such as a virus scanner |
+//! | `open` and the calls beside it | relative to handles, so that no link is followed | every folder is checked before the call; links need a privilege there |
+//! | `hold_scratch` | a lock | other processes cannot open the file for writing |
+//! | `sync_folder` | makes a rename durable | does nothing: the file system keeps a journal of its names |
+//! | `rename` | replaces an open file | waits a second for a program that has the file open, such as a virus scanner |
 //! | [`owner`] | the user id | none: folders of a user are closed to others |
 //! | [`replace_process`] | `exec` | runs the program and ends with its exit code |
 //! | [`listen`] | signals | Ctrl-C and Ctrl-Break |
