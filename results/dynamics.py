@@ -142,7 +142,7 @@ def practice(runs):
     return table(["network, labels per class", "ECE, %: none / random / guided", "ECE at T, %", "error, %"], body)
 
 
-def count_line(runs, hours):
+def count_line(runs):
     heads = sum(len(of) for setting, of in runs.rows.items() if setting[0] == HEADS)
     return [f"{heads:,} heads, each with five more on its folds, and {runs.count() - heads} networks; {runs.failed} runs failed."]
 

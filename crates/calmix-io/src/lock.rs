@@ -16,7 +16,6 @@ use std::process;
 
 use crate::confined_path::ConfinedPath;
 use crate::error::{FileError, FileProblem};
-#[cfg(target_os = "linux")]
 use crate::safe_open;
 use crate::safe_open::open_to_write;
 use crate::system;
@@ -117,30 +116,10 @@ impl Drop for Lock {
 /// Returns whether a process on this machine holds the lock, without taking it, from the kernel's list of locks. Always
 /// false on systems without such a list.
 pub fn is_held_locally(path: &ConfinedPath) -> bool {
-    is_listed(path).unwrap_or(false)
-}
-
-#[cfg(target_os = "linux")]
-fn is_listed(path: &ConfinedPath) -> Option<bool> {
-    use std::os::unix::fs::MetadataExt;
-
-    let file = safe_open::open(path).ok()?.0;
-    let inode = file.metadata().ok()?.ino().to_string();
+    let Ok((file, _)) = safe_open::open(path) else { return false };
     let holder = holder(&file);
-    let holder = holder.strip_prefix("process ")?.split(' ').next()?;
-    // `1: FLOCK  ADVISORY  WRITE 4711 08:01:5678 0 EOF`; the device is left out, since some file systems have several.
-    let held = |line: &str| {
-        let mut fields = line.split_whitespace().skip(1);
-        fields.next() == Some("FLOCK")
-            && fields.nth(2) == Some(holder)
-            && fields.next().and_then(|place| place.rsplit(':').next()) == Some(&*inode)
-    };
-    Some(fs::read_to_string("/proc/locks").ok()?.lines().any(held))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn is_listed(_: &ConfinedPath) -> Option<bool> {
-    None
+    let process = holder.strip_prefix("process ").and_then(|holder| holder.split(' ').next());
+    process.is_some_and(|process| system::is_locked_by(&file, process))
 }
 
 /// Returns the error for a lock that cannot be taken although no process holds it. There is no fallback: a file that names

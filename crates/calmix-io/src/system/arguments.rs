@@ -29,15 +29,15 @@ pub(crate) enum FolderOf {
 /// A request to stop this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopRequest {
-    /// Ctrl-C: SIGINT.
+    /// Ctrl-C: SIGINT; on Windows every request, since they cannot be told apart.
     Interrupt,
-    /// A scheduler or a closed terminal: SIGTERM, SIGUSR1, SIGHUP; Ctrl-Break, a closed console, a log-off.
+    /// A scheduler or a closed terminal: SIGTERM, SIGUSR1, SIGHUP.
     Terminate,
 }
 
-/// What is sent to another process.
+/// A signal to another process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sent {
+pub enum Signal {
     /// SIGINT.
     Interrupt,
     /// SIGTERM.

@@ -13,12 +13,14 @@ use std::{fs, thread};
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fcntl_getfl, fstat, stat};
 use rustix::io::Errno;
-use rustix::process::{Pid, Resource, Rlimit, Signal, geteuid, getrlimit, kill_process, setrlimit};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal as UnixSignal, geteuid, getrlimit, kill_process, setrlimit,
+};
 use rustix::system::uname;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
-use super::arguments::{Access, EndSignal, FolderOf, ProcessLimits, Sent, StopRequest, no_name};
+use super::arguments::{Access, EndSignal, FolderOf, ProcessLimits, Signal, StopRequest, no_name};
 
 /// Opens the file with these names below `root`. Links are followed up to the root, but not below it.
 pub(crate) fn open(root: &Path, names: &[&OsStr], access: Access) -> io::Result<File> {
@@ -165,6 +167,20 @@ pub(crate) fn has_no_locks(error: &io::Error) -> bool {
     is_no_lock_errno || error.kind() == io::ErrorKind::Unsupported
 }
 
+/// Returns whether the kernel lists a lock of this process on a file; false on systems without such a list.
+pub(crate) fn is_locked_by(file: &File, process: &str) -> bool {
+    let Ok(found) = file.metadata() else { return false };
+    let inode = found.ino().to_string();
+    // `1: FLOCK  ADVISORY  WRITE 4711 08:01:5678 0 EOF`; the device is left out, since some file systems have several.
+    let is_it = |line: &str| {
+        let mut fields = line.split_whitespace().skip(1);
+        fields.next() == Some("FLOCK")
+            && fields.nth(2) == Some(process)
+            && fields.next().and_then(|place| place.rsplit(':').next()) == Some(&*inode)
+    };
+    fs::read_to_string("/proc/locks").is_ok_and(|list| list.lines().any(is_it))
+}
+
 /// Marks a scratch file as being written until it is closed.
 ///
 /// # Errors
@@ -278,11 +294,11 @@ pub fn own_process_group(command: &mut Command) {
 }
 
 /// Sends a signal to a process. Fails silently if it has just ended.
-pub fn send(process: u32, what: Sent) {
-    let signal = match what {
-        Sent::Interrupt => Signal::INT,
-        Sent::Terminate => Signal::TERM,
-        Sent::Kill => Signal::KILL,
+pub fn send_signal(process: u32, signal: Signal) {
+    let signal = match signal {
+        Signal::Interrupt => UnixSignal::INT,
+        Signal::Terminate => UnixSignal::TERM,
+        Signal::Kill => UnixSignal::KILL,
     };
     if let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, signal);
@@ -292,7 +308,7 @@ pub fn send(process: u32, what: Sent) {
 /// Returns the signal that ended a process, if one did.
 pub fn ended_by_signal(status: ExitStatus) -> Option<EndSignal> {
     let signal = status.signal()?;
-    let is_kill = [Signal::KILL, Signal::XCPU].map(Signal::as_raw).contains(&signal);
+    let is_kill = [UnixSignal::KILL, UnixSignal::XCPU].map(UnixSignal::as_raw).contains(&signal);
     Some(if is_kill { EndSignal::KilledOrOverTime(signal) } else { EndSignal::Other(signal) })
 }
 

@@ -13,7 +13,7 @@ use std::{fmt, thread};
 use winapi_util::Handle;
 use winapi_util::file::information;
 
-use super::arguments::{Access, EndSignal, FolderOf, ProcessLimits, Sent, StopRequest, no_name};
+use super::arguments::{Access, EndSignal, FolderOf, ProcessLimits, Signal, StopRequest, no_name};
 
 /// Opens the file with these names below `root`, if none of them is a link or a junction.
 pub(crate) fn open(root: &Path, names: &[&OsStr], access: Access) -> io::Result<File> {
@@ -161,6 +161,11 @@ pub(crate) fn has_no_locks(error: &io::Error) -> bool {
         || error.kind() == io::ErrorKind::Unsupported
 }
 
+/// Returns false: there is no list of locks.
+pub(crate) fn is_locked_by(_: &File, _: &str) -> bool {
+    false
+}
+
 /// Does nothing: a new file is opened so that no other process can write to it.
 #[expect(clippy::unnecessary_wraps, reason = "it can fail on other systems")]
 pub(crate) fn hold_scratch(_: &File) -> Result<(), TryLockError> {
@@ -251,7 +256,7 @@ pub fn replace_process(command: &mut Command) -> io::Error {
 pub fn own_process_group(_: &mut Command) {}
 
 /// Does nothing: a process that trains with others does not run on Windows.
-pub fn send(_: u32, _: Sent) {}
+pub fn send_signal(_: u32, _: Signal) {}
 
 /// Returns `None`: there are no signals.
 pub fn ended_by_signal(_: ExitStatus) -> Option<EndSignal> {

@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use calmix_io::process::launch::{LaunchInfo, Launcher, StoreHost};
-use calmix_io::system::{self, EndSignal, Sent};
+use calmix_io::system::{self, EndSignal, Signal};
 
 use crate::error::CliError;
 use crate::error::exit::Exit;
@@ -58,7 +58,7 @@ pub fn supervise(arguments: &[OsString], processes: usize, run: &Path, stop: &St
         match Worker::start(&program, arguments, &launch) {
             Ok(worker) => workers.push(worker),
             Err(error) => {
-                signal_all(&workers, Sent::Kill);
+                signal_all(&workers, Signal::Kill);
                 return Err(error).context(format!("cannot start process {rank}"));
             }
         }
@@ -96,14 +96,14 @@ impl Worker {
         Ok(Self { child, stderr, ended: None })
     }
 
-    fn signal(&self, signal: Sent) {
+    fn signal(&self, signal: Signal) {
         if self.ended.is_none() {
-            system::send(self.child.id(), signal);
+            system::send_signal(self.child.id(), signal);
         }
     }
 }
 
-fn signal_all(workers: &[Worker], signal: Sent) {
+fn signal_all(workers: &[Worker], signal: Signal) {
     for worker in workers {
         worker.signal(signal);
     }
@@ -124,21 +124,21 @@ fn wait(workers: &mut [Worker], stop: &Stop) {
             return;
         }
         if stop.flag().load(Ordering::Relaxed) && !forwarded {
-            let signal = if stop.is_by_term() { Sent::Terminate } else { Sent::Interrupt };
+            let signal = if stop.is_by_term() { Signal::Terminate } else { Signal::Interrupt };
             signal_all(workers, signal);
             forwarded = true;
         }
         if stop.is_insisted_on() {
-            signal_all(workers, Sent::Kill);
+            signal_all(workers, Signal::Kill);
         }
         let failure =
             |worker: &Worker| worker.ended.filter(|(_, status)| !status.success()).map(|(when, _)| when);
         failed = failed.or_else(|| workers.iter().filter_map(failure).min());
         if let Some(since) = failed {
             if since.elapsed() > FAILURE_NOTICE_TIMEOUT + SHUTDOWN_TIMEOUT {
-                signal_all(workers, Sent::Kill);
+                signal_all(workers, Signal::Kill);
             } else if since.elapsed() > FAILURE_NOTICE_TIMEOUT && !terminated {
-                signal_all(workers, Sent::Terminate);
+                signal_all(workers, Signal::Terminate);
                 terminated = true;
             }
         }
@@ -213,7 +213,7 @@ pub fn stop_when_orphaned() {
         let mut nothing = Vec::new();
         let _ = io::stdin().read_to_end(&mut nothing);
         // The signal that the supervisor would have sent.
-        system::send(std::process::id(), Sent::Terminate);
+        system::send_signal(std::process::id(), Signal::Terminate);
     });
 }
 
