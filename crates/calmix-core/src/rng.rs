@@ -78,6 +78,10 @@ pub enum Domain {
     Block = 18,
     /// The choice of the sample that represents its group.
     Group = 19,
+    /// The first centres of clusters.
+    Cluster = 20,
+    /// The order in which the samples of a pool are labelled.
+    PoolOrder = 21,
 }
 
 impl Seed {

@@ -18,12 +18,13 @@ use std::path::{Path, PathBuf};
 use calmix_formats::decode::DecodeLimits;
 use calmix_formats::error::FormatProblem;
 use calmix_formats::image::Image;
+use calmix_formats::labels::drawn::Drawn;
 use calmix_formats::read_at::{ReadAt, ReadFrom};
 
 use part_source::PartSource;
 use parts::PartTable;
 pub use records::Records;
-use table_files::{AGAIN, check_hash, open_groups, read_header, wrong_length};
+use table_files::{AGAIN, check_hash, open_drawn, open_groups, read_header, wrong_length};
 
 use crate::error::DataError;
 use crate::manifest::{
@@ -39,6 +40,8 @@ pub struct Dataset {
     parts: PartTable,
     /// The group of each sample; `None` if there are no groups.
     groups: Option<ReadAt>,
+    /// How the label of each sample was drawn; `None` if it is not known of any.
+    drawn: Option<ReadAt>,
     /// Samples of remote shards that were copied to the local disk.
     kept: Option<LocalSamples>,
 }
@@ -78,13 +81,14 @@ impl Dataset {
         }
         check_hash(&samples, &header.tables.samples)?;
         let groups = open_groups(&prepared, &header)?;
+        let drawn = open_drawn(&prepared, &header)?;
         let parts = PartTable::open(prepared, root, &header)?;
         if !header.matches_fingerprint() {
             let problem = "its fingerprint does not match its classes, subsets and samples".to_owned();
             let path = parts.prepared().join("manifest.json");
             return Err(DataError::changed(path, problem).hint(AGAIN));
         }
-        Ok(Self { header, samples, parts, groups, kept: None })
+        Ok(Self { header, samples, parts, groups, drawn, kept: None })
     }
 
     /// Returns the prepared folder.
@@ -147,6 +151,25 @@ impl Dataset {
     /// Returns the class of a sample; `None` if it is unlabelled.
     pub fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
         Ok(self.record(id)?.class())
+    }
+
+    /// Returns whether it is known of any label how it was drawn.
+    pub fn has_drawn(&self) -> bool {
+        self.drawn.is_some()
+    }
+
+    /// Returns how the label of a sample was drawn.
+    ///
+    /// # Errors
+    /// If there is no such sample, or the table cannot be read.
+    pub fn drawn(&self, id: u64) -> Result<Drawn, DataError> {
+        let Some(file) = &self.drawn else { return Ok(Drawn::Given) };
+        let mut byte = [0];
+        file.read(&mut byte, id)?;
+        Drawn::from_byte(byte[0]).ok_or_else(|| {
+            let problem = format!("{} stands for no draw", byte[0]);
+            DataError::format(file.path(), problem).at(format!("sample {id}")).hint(AGAIN)
+        })
     }
 
     /// Returns an entry of the table of parts.

@@ -6,6 +6,7 @@
 //! A vector consists of little-endian f16 values: [`to_f16`] converts from f32, and [`from_f16`] converts back.
 
 mod cache;
+mod carry_over;
 mod page;
 mod page_map;
 mod pixels;

@@ -30,7 +30,7 @@ use crate::loader::Warn;
 use crate::manifest::{Prepared, parent_of, scratch_beside};
 use crate::prepare_progress::PrepareProgress;
 use crate::source::{
-    Cifar100Labels, Inspection, SourceSpec, cifar, folder, idx, imagenet, labels_csv, parquet_images, stl10,
+    Cifar100Labels, Inspection, SourceSpec, cifar, folder, idx, imagenet, images, labels_csv, parquet_images, stl10,
     svhn, vectors, webdataset, webvision,
 };
 
@@ -178,6 +178,10 @@ fn scan(
             let options =
                 labels_csv::LabelsCsvOptions { inspection, unlisted: *unlisted, columns: columns.clone() };
             labels_csv::prepare(root, target, &options)
+        }
+        SourceSpec::Images { shrink } => {
+            let inspection = Inspection { shrink: *shrink, ..inspection };
+            images::prepare(root, target, &inspection)
         }
         SourceSpec::Webdataset { unlabelled } => {
             let options =

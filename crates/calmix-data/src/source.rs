@@ -10,6 +10,7 @@ pub mod cifar;
 pub mod folder;
 pub mod idx;
 mod image_files;
+pub mod images;
 pub mod imagenet;
 mod inspection;
 pub mod labels_csv;
@@ -49,7 +50,7 @@ pub(crate) fn for_each_file(
             .is_some_and(|extension| extensions.iter().any(|known| known.eq_ignore_ascii_case(extension)))
     };
     let matters = |name: &str| match source {
-        SourceSpec::Folder { .. } => has_image_extension(name),
+        SourceSpec::Folder { .. } | SourceSpec::Images { .. } => has_image_extension(name),
         SourceSpec::LabelsCsv { .. } => has_image_extension(name) || ends(name, &["csv"]),
         SourceSpec::Imagenet | SourceSpec::Webvision => {
             has_image_extension(name) || ends(name, &["csv", "txt"])
@@ -60,6 +61,20 @@ pub(crate) fn for_each_file(
         _ => !ends(name, &["txt", "md", "html", "pdf"]),
     };
     listing::walk(root, "", &mut Vec::new(), &mut |name| if matters(name) { visit(name) } else { Ok(()) })
+}
+
+/// Returns whether a folder of images has labels: a folder per class, or a list in which an image has a label. Other formats always
+/// have labels, except vectors, which are read in the same way without them.
+///
+/// # Errors
+/// If the folders or the list can be read in two ways, or the list contradicts the files.
+pub fn has_labels(source: &SourceSpec, root: &Path) -> Result<bool, DataError> {
+    match source {
+        SourceSpec::Folder { layout, groups, .. } => folder::has_classes(root, *layout, *groups),
+        SourceSpec::LabelsCsv { columns, .. } => labels_csv::has_label(root, columns),
+        SourceSpec::Images { .. } => Ok(false),
+        _ => Ok(true),
+    }
 }
 
 /// Returns whether exactly one folder below `root` contains images and no subfolders: it then holds all images rather than

@@ -140,6 +140,25 @@ impl LabelSplit {
         &self.short
     }
 
+    /// Returns whether the plan draws labels class by class and leaves some out: the labels then have another mix of classes than
+    /// the samples, unless all classes are equally frequent.
+    pub fn leaves_labels_out(&self, dataset: &Dataset) -> Result<bool, DataError> {
+        if !matches!(self.plan.rule, Rule::PerClass { .. } | Rule::Total { .. }) {
+            return Ok(false);
+        }
+        for range in ranges(dataset, &self.plan.labelled)? {
+            for record in dataset.records(range) {
+                let (id, record) = record?;
+                let is_drawn =
+                    [&self.labelled, &self.validation].iter().any(|ids| ids.binary_search(&id).is_ok());
+                if record.class().is_some() && !is_drawn {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
     /// Returns the samples to train on without their label.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
-//! The spelling of labels and groups, and the columns that hold them.
+//! The spelling of labels, groups and draws, and the columns that hold them.
 
 pub mod columns;
 pub mod csv_table;
+pub mod drawn;
 pub mod text;

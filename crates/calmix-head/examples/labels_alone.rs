@@ -48,6 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         labels: &all,
         classes: &names,
         groups: &[],
+        chosen: &[],
     };
     let rows = TrainingRows { labelled: (0..labels.len()).collect(), unlabelled: Vec::new() };
     let stop = AtomicBool::new(false);

@@ -38,6 +38,7 @@ fn main() -> Result<(), HeadError> {
         labels: &labels,
         classes: &classes,
         groups: &[],
+        chosen: &[],
     };
     let rows = TrainingRows { labelled: (0..250).collect(), unlabelled: (0..SAMPLES).collect() };
     let mut method = preset::paper(Base::SoftMatch(SoftMatch::default()));

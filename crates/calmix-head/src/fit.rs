@@ -4,6 +4,7 @@
 //! is lost to evaluation. If there are validation samples, their labels evaluate the heads, and there are no folds. Samples of
 //! one group are in one fold, and a group counts once. A label whose class has no label outside its fold is held out too, but the
 //! head of its fold cannot know the class: it counts against the guarantees, and is left out of the calibrator and of the choice.
+//! Labels that were chosen rather than drawn at random are held out in the same way, but only to find wrong ones among them.
 //!
 //! [`Candidates`](crate::settings::Candidates) are the head of a method or, with one vector per sample, mixtures of Gaussians and
 //! their average with logistic regression. A head trained on the labels alone is the control. The result is the head with the
@@ -33,7 +34,9 @@ use crate::training::TrainedHead;
 pub use candidate::Candidate;
 use candidate::{Training, candidates};
 pub use fitted_head::FittedHead;
-use fitted_head::{FoldLogits, mean, min_labels, out_of_fold, predictions_of, unseen_labels};
+use fitted_head::{
+    FoldLogits, HeldOutLabels, chosen_labels, mean, min_labels, out_of_fold, predictions_of, unseen_labels,
+};
 use folds::{Folds, folds};
 
 /// The confidence level of the interval of the difference between two heads.
@@ -116,26 +119,27 @@ pub fn fit(
         for Variant { trained, of_folds } in variants {
             let Some(trained) = trained else { continue };
             progress.check_stop()?;
-            // With a validation split there are no folds, so this is empty.
+            // With a validation split there are no folds, so these are empty.
             let unseen = unseen_labels(&samples, &of_folds, &folds.unseen);
+            let chosen = chosen_labels(&samples, &of_folds, settings.steps);
             let predictions = if let Some(validation) = validation {
                 predictions_of(&samples, validation, &trained.ema, settings.steps)?
             } else {
                 out_of_fold(&samples, of_folds, &folds.unseen, settings.steps)
             };
-            tried.push((trained, predictions, unseen));
+            tried.push((trained, HeldOutLabels { predictions, unseen, chosen }));
         }
         let mut nll = Vec::new();
         if tried.len() > 1 {
-            for (_, predictions, _) in &tried {
+            for (_, held_out) in &tried {
                 progress.check_stop()?;
-                nll.push(nll_after_temperature(predictions)?);
+                nll.push(nll_after_temperature(&held_out.predictions)?);
             }
         }
         let best = if tried.len() == 1 { 0 } else { lowest(&nll).unwrap_or(DEFAULT_C_INDEX) };
         if best < tried.len() {
-            let (trained, predictions, unseen) = tried.swap_remove(best);
-            heads.push(FittedHead::new(*candidate, trained, predictions, unseen, progress)?);
+            let (trained, held_out) = tried.swap_remove(best);
+            heads.push(FittedHead::new(*candidate, trained, held_out, progress)?);
         }
     }
     add_average(&mut heads, progress)?;

@@ -12,7 +12,8 @@
 //! - what is trained on: [`samples`], [`sample_vectors`], [`projection`];
 //! - one head: [`network`], [`model`] with its projection, [`settings`], [`training`];
 //! - heads without steps: [`mod@logistic_regression`] on the labels alone, [`mod@gaussian_mixture`] on all samples;
-//! - the choice among heads: [`mod@fit`], with its [`progress`].
+//! - the choice among heads: [`mod@fit`], with its [`progress`];
+//! - the choice of samples to label first: [`typical_samples`].
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -32,6 +33,7 @@ pub mod sample_vectors;
 pub mod samples;
 pub mod settings;
 pub mod training;
+pub mod typical_samples;
 
 pub use error::HeadError;
 pub use fit::fit;

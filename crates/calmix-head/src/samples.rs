@@ -24,6 +24,9 @@ pub struct HeadSamples<'a> {
     pub classes: &'a [String],
     /// The [group](calmix_metrics::groups) of each sample; empty if each is a group of its own.
     pub groups: &'a [u32],
+    /// The rows, ascending, whose labels were chosen rather than drawn at random: they are trained on, but neither calibrate nor
+    /// select a head.
+    pub chosen: &'a [usize],
 }
 
 /// The rows of [`HeadSamples`] that a head is trained on.
@@ -105,6 +108,10 @@ impl HeadSamples<'_> {
         Ok(numbers)
     }
 
+    pub(crate) fn is_chosen(&self, row: usize) -> bool {
+        self.chosen.binary_search(&row).is_ok()
+    }
+
     pub(crate) fn label(&self, row: usize) -> Option<u32> {
         self.labels.get(row).copied().flatten()
     }
@@ -152,6 +159,9 @@ impl HeadSamples<'_> {
         }
         if rows.labelled.is_empty() {
             return Err(HeadError::Input("no sample has a label".to_owned()));
+        }
+        if !self.chosen.is_sorted() || self.chosen.last().is_some_and(|&row| row >= count) {
+            return Err(HeadError::Input("the chosen rows are not in order, or do not exist".to_owned()));
         }
         check_classes(rows.labelled.len(), self.classes.len())?;
         match rows.unlabelled.iter().find(|&&row| row >= count) {

@@ -60,6 +60,7 @@ impl Scene {
             labels: &self.labels,
             classes: &self.classes,
             groups: &[],
+            chosen: &[],
         }
     }
 

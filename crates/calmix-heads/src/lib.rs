@@ -11,6 +11,7 @@
 //! | how does a run train its heads? | [`run_head`], with [`head_settings`] |
 //! | how is a head evaluated, also after the run? | [`evaluate_head`] |
 //! | how is a classifier trained on vectors in memory, without a run? | [`vector_classifier`] |
+//! | which vectors do the samples have before any is labelled? | [`pool_vectors`] |
 //!
 //! [`calmix_lifecycle`] prepares the runs and writes the files that every run has. The error of this crate is [`HeadsError`].
 #![forbid(unsafe_code)]
@@ -22,6 +23,7 @@ pub mod head_settings;
 pub mod head_vectors;
 pub mod images;
 pub mod label_copies;
+pub mod pool_vectors;
 pub mod read_vectors;
 pub mod run_head;
 pub mod trainer;

@@ -53,6 +53,27 @@ pub fn read_vectors(
     Ok(HeadVectors { projection, info, training, evaluation })
 }
 
+/// Reads the first vectors of these samples and projects them by a projection that is fitted to them.
+///
+/// # Errors
+/// As [`read_vectors`].
+pub(crate) fn project_vectors(
+    dataset: &Dataset,
+    ids: &[u64],
+    dimensions: usize,
+    stop: &AtomicBool,
+) -> Result<(Projection, Vec<f32>), HeadsError> {
+    let shape = VectorShape::of(dataset)?;
+    let reader = VectorReader { dataset, shape, place: TablePlace::MEMORY, stop };
+    let projection = reader.fitted(ids, dimensions)?;
+    let table = reader.table(ids, 1, &projection)?;
+    let mut numbers = Vec::with_capacity(ids.len() * projection.dimensions());
+    for &id in ids {
+        table.read_first(id, projection.dimensions(), &mut numbers)?;
+    }
+    Ok((projection, numbers))
+}
+
 /// Describes a head on the user's own vectors, which have no backbone.
 pub(crate) fn vector_head_info(recipe: &Recipe, projection: &Projection) -> Result<HeadInfo, HeadsError> {
     Ok(HeadInfo {
@@ -117,6 +138,11 @@ impl VectorReader<'_> {
         if ids.is_empty() || safe_open::exists(&own) {
             return projection_of_run(&own, width, dimensions);
         }
+        self.fitted(ids, dimensions)
+    }
+
+    /// Fits a projection to the clean vectors of samples.
+    fn fitted(&self, ids: &[u64], dimensions: usize) -> Result<Projection, HeadsError> {
         let mut clean = Vec::new();
         for (n, &id) in ids.iter().step_by(fitted_stride(ids.len())).enumerate() {
             if n.is_multiple_of(BLOCK_ROWS) {
@@ -124,6 +150,6 @@ impl VectorReader<'_> {
             }
             self.add(id, 1, &mut clean)?;
         }
-        fit_projection(&clean, width, dimensions, self.stop)
+        fit_projection(&clean, self.shape.width, dimensions, self.stop)
     }
 }

@@ -88,6 +88,7 @@ impl HeadRun<'_> {
             evaluation: FinalEvaluation::of(output)?,
             heads: choice,
             head: Some(vectors.info.clone()),
+            draws: samples.label_draws()?,
         };
         let thumbnails = match (self.thumbnails)(&model.evaluation.examples) {
             Err(DataError::Interrupted) => return Err(HeadsError::Stopped),
@@ -130,6 +131,12 @@ impl HeadRun<'_> {
         if !data.dataset.has_groups() {
             groups = self.copies.groups_of(ids);
         }
+        let mut chosen = Vec::new();
+        for &row in &rows.labelled {
+            if !data.dataset.drawn(ids[row])?.may_be_held_out() {
+                chosen.push(row);
+            }
+        }
         let samples = HeadSamples {
             ids,
             vectors: vectors.training.rows()?,
@@ -138,6 +145,7 @@ impl HeadRun<'_> {
             labels: &labels,
             classes: &data.classes,
             groups: &groups,
+            chosen: &chosen,
         };
         let held_out = vectors.of_split(data, EvalSet::Validation, corrupt)?;
         let held_out_groups = data.dataset.group_numbers(&held_out.ids)?;
@@ -195,7 +203,9 @@ impl HeadRun<'_> {
             let out_of_fold = out_of_fold(head);
             let step = self.evaluator.recipe.steps();
             let average = &head.trained.ema;
-            let output = self.evaluator.evaluate(step, average, &head.calibrator, out_of_fold, &mut count)?;
+            let mut output =
+                self.evaluator.evaluate(step, average, &head.calibrator, out_of_fold, &mut count)?;
+            output.predictions.extend(Some(&head.chosen).filter(|chosen| !chosen.ids.is_empty()).cloned());
             outputs.push(EvalOutput { unseen: head.unseen.clone(), ..output });
         }
         Ok(outputs)

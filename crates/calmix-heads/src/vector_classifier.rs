@@ -137,6 +137,7 @@ impl VectorClassifier {
             labels: &labels,
             classes,
             groups: &groups,
+            chosen: &[],
         };
         let progress = FitProgress::new(stop);
         let settings = head_settings(recipe);

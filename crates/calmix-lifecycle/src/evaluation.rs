@@ -63,7 +63,7 @@ impl EvalOutput {
 
     /// Returns the number of bootstrap resamples that [`measure`](Self::measure) draws.
     pub fn resamples(&self, how: Resampling) -> u64 {
-        let splits = self.predictions.iter().filter(|seen| seen.split != EvalSet::Labelled).count();
+        let splits = self.predictions.iter().filter(|seen| seen.split.is_evaluated()).count();
         let metrics = if self.calibrator().is_some() { 2 } else { 1 };
         (splits * metrics * how.replicates) as u64
     }
@@ -78,7 +78,7 @@ impl EvalOutput {
         resampling: Option<(Resampling, Seed)>,
         is_over: &mut dyn FnMut() -> bool,
     ) -> Result<Option<Self>, MetricsError> {
-        for seen in self.predictions.iter().filter(|seen| seen.split != EvalSet::Labelled) {
+        for seen in self.predictions.iter().filter(|seen| seen.split.is_evaluated()) {
             let Some(mut evaluation) = evaluate_unless(seen, self.calibrator(), resampling, is_over)? else {
                 return Ok(None);
             };
@@ -132,9 +132,8 @@ impl FinalEvaluation {
         let fitted = output.fitted.clone();
         let calibrator = fitted.as_ref().and_then(Fitted::calibrator);
         let of = |split| output.predictions.iter().find(|seen| seen.split == split);
-        let fitted_on = calibrator
-            .and_then(|fitted| fitted.fitted_on.split())
-            .filter(|&split| split != EvalSet::Labelled);
+        let fitted_on =
+            calibrator.and_then(|fitted| fitted.fitted_on.split()).filter(|&split| split.is_evaluated());
         let held_out = match (fitted_on.and_then(of).zip(calibrator), of(EvalSet::Validation)) {
             // These labels fitted the calibrator: each is scored by a fit without it.
             (Some((seen, calibrator)), _) => {
@@ -146,7 +145,7 @@ impl FinalEvaluation {
             }
             (None, _) => None,
         };
-        let evaluated = output.predictions.iter().filter(|seen| seen.split != EvalSet::Labelled);
+        let evaluated = output.predictions.iter().filter(|seen| seen.split.is_evaluated());
         let examples = match evaluated.max_by_key(|seen| seen.split.precedence()).filter(|_| fitted.is_some())
         {
             Some(seen) => ExampleRows::of(seen)?.all().map(|row| seen.ids[row]).collect(),

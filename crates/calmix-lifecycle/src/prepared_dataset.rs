@@ -10,7 +10,8 @@ use calmix_data::dataset::Dataset;
 use calmix_data::default_paths::default_prepared_folder;
 use calmix_data::error::DataError;
 use calmix_data::manifest::PREPARING;
-use calmix_data::prepare::{Findings, Report, prepare, prepare_interruptibly};
+use calmix_data::prepare::{Findings, Report, SourceStamp, prepare, prepare_interruptibly};
+use calmix_data::source::{SourceSpec, has_labels};
 use calmix_formats::vectors::{VectorOptions, VectorSource};
 use calmix_io::safe_open;
 use calmix_io::text::counted;
@@ -31,7 +32,7 @@ pub fn open_dataset(
     context: &mut StartContext<'_>,
 ) -> Result<Dataset, LifecycleError> {
     let root = Path::new(&data.path);
-    let dataset = open_or_prepare(data, root, run, context)?;
+    let dataset = open_or_prepare(data, &data.source_spec(), run, context)?;
     if dataset.classes().is_empty() && data.source == SourceName::Vectors {
         let has_list = !data.labels.is_empty();
         let columns = if has_list { Vec::new() } else { label_columns(data, root) };
@@ -45,6 +46,18 @@ pub fn open_dataset(
     Ok(dataset)
 }
 
+/// Opens the samples of a dataset whether they have labels or not; prepares them into `folder` first if necessary.
+pub fn open_samples(
+    data: &Data,
+    folder: &Path,
+    context: &mut StartContext<'_>,
+) -> Result<Dataset, LifecycleError> {
+    let spec = data.source_spec();
+    let spec =
+        if has_labels(&spec, Path::new(&data.path))? { spec } else { SourceSpec::Images { shrink: data.shrink } };
+    open_or_prepare(data, &spec, folder, context)
+}
+
 /// Lists the columns of a vector file that may hold its labels; none if the file cannot be read.
 fn label_columns(data: &Data, root: &Path) -> Vec<String> {
     let vector_column = Some(data.vector_column.clone()).filter(|name| !name.is_empty());
@@ -54,10 +67,11 @@ fn label_columns(data: &Data, root: &Path) -> Vec<String> {
 
 fn open_or_prepare(
     data: &Data,
-    root: &Path,
+    spec: &SourceSpec,
     run: &Path,
     context: &mut StartContext<'_>,
 ) -> Result<Dataset, LifecycleError> {
+    let root = Path::new(&data.path);
     if !data.prepared.is_empty() {
         let prepared = Path::new(&data.prepared);
         let dataset = Dataset::open(prepared, root)?;
@@ -72,13 +86,13 @@ fn open_or_prepare(
     }
     let places = [default_prepared_folder(root), siblings(run)];
     let StartContext { stop, warn, notify } = context;
-    if let Some(found) = shared::share(&data.source_spec(), root, &places, &target) {
+    if let Some(found) = shared::share(spec, root, &places, &target) {
         notify(StartNotice::SharedPrepared { found: &found, linked: &target });
         return Ok(Dataset::open(&target, root)?);
     }
     notify(StartNotice::Reading { folder: root });
     let progress = |files, total| notify(StartNotice::Read { files, total });
-    let report = prepare_interruptibly(&data.source_spec(), root, &target, stop, Arc::clone(warn), progress);
+    let report = prepare_interruptibly(spec, root, &target, stop, Arc::clone(warn), progress);
     notify(StartNotice::ReadingEnded);
     let report = report.map_err(|error| explain_format(root, data.source, error))?;
     let report = report.ok_or(LifecycleError::PreparationStopped)?;
@@ -102,6 +116,13 @@ fn explain_format(root: &Path, wanted: SourceName, problem: DataError) -> Lifecy
         return problem.into();
     }
     StartError::OtherFormat { folder: root.to_owned(), problem: Box::new(problem), detected, recipe }.into()
+}
+
+/// Returns whether the files of a run's dataset, or the labels in them, have changed since it was prepared.
+pub fn is_stale(recipe: &Recipe, paths: &Paths, dataset: &Dataset) -> Result<bool, LifecycleError> {
+    let Some(stamp) = SourceStamp::read(&prepared_folder(recipe, paths))? else { return Ok(false) };
+    let root = Path::new(&recipe.dataset.path);
+    Ok(stamp.stale(dataset, &recipe.dataset.source_spec(), root)?.is_some())
 }
 
 /// Returns the folder of the prepared dataset, which need not exist yet.

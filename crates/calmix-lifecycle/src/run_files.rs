@@ -13,6 +13,7 @@ use calmix_recipe::{Recipe, Resolved, Selection};
 use calmix_run::error::RunError;
 use calmix_run::event_writer::EventWriter;
 use calmix_run::events::Finished;
+use calmix_run::label_draws::LabelDraws;
 use calmix_run::model_info::{HeadInfo, MAX_METADATA_BYTES, ModelInfo};
 use calmix_run::read;
 use calmix_run::result::{HeadChoice, RunResult, Visits};
@@ -50,6 +51,8 @@ pub struct ResultingModel {
     pub heads: Option<HeadChoice>,
     /// The backbone and the projection, if the model is a head.
     pub head: Option<HeadInfo>,
+    /// How the labels were drawn.
+    pub draws: LabelDraws,
 }
 
 /// The contents of the last files of a run.
@@ -86,6 +89,7 @@ impl ResultFiles {
         let mut info = ModelInfo::new(recipe, &samples.classes, samples.shrunk(), &model.weights);
         info.calibration = calibrator.cloned();
         info.held_out = held_out;
+        info.label_draws = model.draws;
         info.head = model.head;
         let weights = info
             .embed(&model.weights)

@@ -10,10 +10,12 @@ use calmix_data::loader::SampleIds;
 use calmix_data::manifest::{Encoding, NO_LABEL, SampleRecord};
 use calmix_data::split::LabelSplit;
 use calmix_formats::error::FormatError;
+use calmix_formats::labels::drawn::Drawn;
 use calmix_io::safe_open;
 use calmix_metrics::fitted_calibrator::FittedOn;
 use calmix_metrics::predictions::EvalSet;
 use calmix_recipe::{Recipe, Resolved, Selection};
+use calmix_run::label_draws::LabelDraws;
 use calmix_run::run::{Paths, RunFile};
 use calmix_run::summary::RunSummary;
 
@@ -188,6 +190,33 @@ impl RunSamples {
         NeededSamples { evaluation, ..NeededSamples::default() }
     }
 
+    /// Counts how the labels were drawn that are trained on and that the guarantees rest on.
+    pub fn label_draws(&self) -> Result<LabelDraws, LifecycleError> {
+        let mut draws = LabelDraws::default();
+        let mut add = |id: u64, may_give_guarantees: bool| -> Result<(), DataError> {
+            match self.dataset.drawn(id)? {
+                Drawn::Chosen => draws.chosen += 1,
+                _ if !may_give_guarantees => {}
+                Drawn::Given | Drawn::Skipped => draws.given += 1,
+                Drawn::Random => draws.random += 1,
+                Drawn::ByClass => draws.by_class += 1,
+            }
+            Ok(())
+        };
+        // Guarantees rest on the validation split of the user, if there is one.
+        let has_own_validation = self.fitted_on == FittedOn::ValidationSplit;
+        for &id in self.labelled() {
+            add(id, !has_own_validation)?;
+        }
+        for id in self.ids_of(EvalSet::Validation) {
+            add(id, true)?;
+        }
+        if !has_own_validation && !self.dataset.has_drawn() && self.split.leaves_labels_out(&self.dataset)? {
+            draws.by_class = std::mem::take(&mut draws.given);
+        }
+        Ok(draws)
+    }
+
     pub fn labelled(&self) -> &[u64] {
         self.split.labelled()
     }
@@ -230,7 +259,7 @@ impl RunSamples {
     pub fn of_split(&self, split: EvalSet) -> SampleIds {
         match split {
             // Out-of-fold predictions are made during the fit.
-            EvalSet::OutOfFold => SampleIds::default(),
+            EvalSet::OutOfFold | EvalSet::Chosen => SampleIds::default(),
             EvalSet::Validation => self.validation.clone(),
             EvalSet::Labelled => self.labelled().into(),
             EvalSet::Test => self.test.clone().unwrap_or_default().into(),

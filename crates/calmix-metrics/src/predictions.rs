@@ -59,6 +59,9 @@ choice! {
         Labelled = "labelled",
         /// The labels of a head on frozen features, each predicted by a head that was trained without it.
         OutOfFold = "out-of-fold",
+        /// The labels of a head that were chosen rather than drawn at random, predicted as those out of fold. They are only
+        /// searched for wrong ones.
+        Chosen = "chosen",
     }
 }
 
@@ -109,10 +112,15 @@ impl Predictions {
 }
 
 impl EvalSet {
+    /// Returns whether metrics of the set carry over to other samples.
+    pub fn is_evaluated(self) -> bool {
+        !matches!(self, Self::Labelled | Self::Chosen)
+    }
+
     /// Returns the precedence of the set: a run is evaluated on the one with the highest number.
     pub fn precedence(self) -> u8 {
         match self {
-            Self::Labelled => 0,
+            Self::Labelled | Self::Chosen => 0,
             Self::OutOfFold => 1,
             Self::Validation => 2,
             Self::Test => 3,

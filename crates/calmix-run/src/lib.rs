@@ -27,6 +27,7 @@ pub mod csv_line;
 pub mod error;
 pub mod event_writer;
 pub mod events;
+pub mod label_draws;
 pub mod model_info;
 pub mod pretrained;
 pub mod read;

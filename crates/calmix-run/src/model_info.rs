@@ -19,6 +19,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::error::RunError;
+use crate::label_draws::LabelDraws;
 
 /// The format that this version writes. Later formats may add fields, which older versions ignore.
 pub const FORMAT: u32 = 5;
@@ -63,6 +64,9 @@ pub struct ModelInfo {
     /// the metadata of the weights do not protect them. [`seal`](Self::seal) sets this.
     #[serde(default)]
     pub calibration_blake3: String,
+    /// How the labels were drawn that the model was trained on and that its guarantees rest on; missing if this is known of none.
+    #[serde(default, skip_serializing_if = "LabelDraws::is_unknown")]
+    pub label_draws: LabelDraws,
 }
 
 /// Deserialises the fields of a network, if any. An optional flattened field would also be `None` if one of its fields is
@@ -146,6 +150,7 @@ impl ModelInfo {
             calibration: None,
             held_out: None,
             calibration_blake3: String::new(),
+            label_draws: LabelDraws::default(),
         }
     }
 

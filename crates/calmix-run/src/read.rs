@@ -10,7 +10,7 @@ use calmix_io::error::{FileError, FileProblem};
 use calmix_io::safe_open;
 use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::margins::SampleMargins;
-use calmix_metrics::predictions::{EvalSet, Predictions};
+use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
 use calmix_recipe::MAX_RECIPE_BYTES;
 use serde::de::DeserializeOwned;
 
@@ -106,12 +106,24 @@ pub fn predictions_of(folder: &Path, evaluation: &Evaluation) -> Result<Option<P
     }
     let RunSummary { classes, labelled, validation, .. } = summary(folder)?;
     let samples = match evaluation.split {
-        EvalSet::OutOfFold | EvalSet::Labelled => evaluation.samples.min(labelled as u64),
+        EvalSet::OutOfFold | EvalSet::Labelled | EvalSet::Chosen => evaluation.samples.min(labelled as u64),
         EvalSet::Validation => evaluation.samples.min(validation as u64),
         // Only the events have the size of the test split.
         EvalSet::Test => evaluation.samples,
     };
     predictions(&path, samples, classes).map(Some)
+}
+
+/// Reads the out-of-fold predictions of labels that were [chosen](EvalSet::Chosen), made with the evaluation at `step`; `None` if
+/// there are none.
+pub fn predictions_of_chosen(folder: &Path, step: u64) -> Result<Option<Predictions>, FileError> {
+    let name = predictions_file::file_name(step, EvalSet::Chosen, EvalModel::Ema);
+    let path = Paths::new(folder).file(RunFile::Predictions(&name))?;
+    if !safe_open::exists(&path) {
+        return Ok(None);
+    }
+    let RunSummary { classes, labelled, .. } = summary(folder)?;
+    predictions(&path, labelled as u64, classes).map(Some)
 }
 
 /// Reads the events of a run in order, up to an incomplete line, which a kill can leave. Memory is proportional to the whole

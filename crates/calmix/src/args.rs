@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod evaluate;
 pub mod export;
 pub mod inspect;
+pub mod labelling;
 #[cfg(feature = "man")]
 pub mod man;
 pub mod options;
@@ -61,6 +62,7 @@ mod texts;
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Prepare(prepare::PrepareArgs),
+    Review(labelling::review::ReviewArgs),
     Train(train::TrainArgs),
     Resume(resume::ResumeArgs),
     Sweep(sweep::SweepArgs),

@@ -44,6 +44,7 @@ pub mod model;
 #[doc(hidden)]
 pub mod output;
 pub mod predict;
+mod review;
 #[doc(hidden)]
 pub mod process;
 #[cfg(feature = "https")]

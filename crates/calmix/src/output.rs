@@ -1,6 +1,7 @@
 //! Texts about runs, recipes and data that the commands print.
 
 pub mod format;
+mod guarantee_basis;
 pub mod head_table;
 pub mod metric_table;
 pub mod preparation;

@@ -7,7 +7,7 @@ use calmix_formats::read_at::ReadAt;
 use serde::Deserialize;
 
 use crate::error::DataError;
-use crate::manifest::{GROUPS_FILE, Header, check_version};
+use crate::manifest::{DRAWN_FILE, GROUPS_FILE, Header, check_version};
 
 /// Enough for a million classes.
 const MAX_MANIFEST_BYTES: u64 = 16 << 20;
@@ -43,6 +43,19 @@ pub(super) fn open_groups(prepared: &Path, header: &Header) -> Result<Option<Rea
         expected => return Err(wrong_length(&file, expected.unwrap_or(u64::MAX))),
     }
     check_hash(&file, &header.tables.groups)?;
+    Ok(Some(file))
+}
+
+/// Opens and verifies the table of draws; `None` if it is not known how any label was drawn.
+pub(super) fn open_drawn(prepared: &Path, header: &Header) -> Result<Option<ReadAt>, DataError> {
+    if header.tables.drawn.is_empty() {
+        return Ok(None);
+    }
+    let file = ReadAt::open(prepared, DRAWN_FILE)?;
+    if file.length() != header.samples {
+        return Err(wrong_length(&file, header.samples));
+    }
+    check_hash(&file, &header.tables.drawn)?;
     Ok(Some(file))
 }
 

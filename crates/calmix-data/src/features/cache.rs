@@ -22,11 +22,11 @@ use super::{FeatureIdentity, FeatureView};
 use crate::error::DataError;
 
 /// The file with the identity of the cache.
-const IDENTITY: &str = "cache.json";
+pub(super) const IDENTITY: &str = "cache.json";
 /// The maximum size of [`IDENTITY`], in bytes.
-const MAX_IDENTITY: u64 = 64 << 10;
+pub(super) const MAX_IDENTITY: u64 = 64 << 10;
 /// The maximum number of other caches that a new one searches.
-const MAX_OTHERS: usize = 1_000;
+pub(super) const MAX_OTHERS: usize = 1_000;
 /// The prefix of page names.
 const PAGE: &str = "page-";
 

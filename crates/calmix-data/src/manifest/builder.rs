@@ -5,16 +5,17 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use calmix_formats::error::FormatError;
+use calmix_formats::labels::drawn::Drawn;
 use calmix_io::scratch_folder::ScratchFolder;
 
 use super::{
-    Encoding, Fingerprint, GROUPS_FILE, Header, MAX_SAMPLE_BYTES, NO_LABEL, PartKind, SHRUNK_FILE,
-    SampleRecord, ShrunkImages, Subset, TableHashes, VERSION, check_part_path,
+    DRAWN_FILE, Encoding, Fingerprint, GROUPS_FILE, Header, MAX_SAMPLE_BYTES, NO_LABEL, PartKind,
+    SHRUNK_FILE, SampleRecord, ShrunkImages, Subset, TableHashes, VERSION, check_part_path,
 };
 use crate::data_warning::DataWarning;
 use crate::error::DataError;
 
-use super::table_file::{GroupTable, TableFile};
+use super::table_file::{DrawnTable, GroupTable, TableFile};
 
 /// The prefix of the scratch folder for preparing a dataset.
 pub const PREPARING: &str = ".preparing-";
@@ -59,6 +60,8 @@ pub struct ManifestBuilder {
     name_bytes: u64,
     /// The table of groups; `None` until a sample has a group.
     groups: Option<GroupTable>,
+    /// The table of draws; `None` until a label was drawn in a known way.
+    drawn: Option<DrawnTable>,
     /// The file of shrunk images; `None` until an image is shrunk.
     shrunk: Option<Unpacked>,
     unreadable: Vec<DataError>,
@@ -143,6 +146,7 @@ impl ManifestBuilder {
             names,
             name_bytes: 0,
             groups: None,
+            drawn: None,
             shrunk: None,
             unreadable: Vec::new(),
             warnings: Vec::new(),
@@ -290,6 +294,22 @@ impl ManifestBuilder {
         Ok(())
     }
 
+    /// Records how the label of the last added sample was drawn; at most once per sample.
+    pub(crate) fn set_drawn(&mut self, drawn: Drawn) -> Result<(), DataError> {
+        if drawn == Drawn::Given {
+            return Ok(());
+        }
+        let path = self.folder.join(DRAWN_FILE);
+        let mut table = match self.drawn.take() {
+            Some(table) => table,
+            None => DrawnTable::create(&path).map_err(|error| DataError::new(&path, error))?,
+        };
+        let last = self.header.samples.saturating_sub(1);
+        table.add(last, drawn).map_err(|error| DataError::new(path, error))?;
+        self.drawn = Some(table);
+        Ok(())
+    }
+
     /// Records a file that could not be read and was left out.
     pub fn unreadable(&mut self, error: DataError) {
         self.unreadable.push(error);
@@ -335,7 +355,12 @@ impl ManifestBuilder {
             names: finish(&mut self.names)?,
             content: self.content.content(),
             groups: String::new(),
+            drawn: String::new(),
         };
+        if let Some(table) = &mut self.drawn {
+            let hash = table.finish(self.header.samples);
+            self.header.tables.drawn = hash.map_err(|error| DataError::new(target, error))?;
+        }
         if let Some(table) = &mut self.groups {
             let (groups, hash) =
                 table.finish(self.header.samples).map_err(|error| DataError::new(target, error))?;

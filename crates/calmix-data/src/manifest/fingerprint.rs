@@ -10,7 +10,7 @@ const FORM: u32 = 1;
 ///
 /// It is the BLAKE3 of the following, with numbers in little-endian order and texts preceded by their length: the number 1,
 /// the number of samples, the BLAKE3 of every (BLAKE3 of the content, label), the encoding, the classes, the subsets, the
-/// side of shrunk images, if any, and the BLAKE3 of the table of groups, if any. Paths are not part of it: a dataset that
+/// side of shrunk images, if any, and the BLAKE3 of the tables of groups and of draws, if any. Paths are not part of it: a dataset that
 /// was moved or resharded is still the same dataset.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fingerprint {
@@ -69,6 +69,10 @@ impl Header {
         if self.groups.is_some() {
             text(&mut hasher, "groups");
             text(&mut hasher, &self.tables.groups);
+        }
+        if !self.tables.drawn.is_empty() {
+            text(&mut hasher, "drawn");
+            text(&mut hasher, &self.tables.drawn);
         }
         hasher.finalize().to_hex().to_string()
     }

@@ -88,6 +88,9 @@ pub struct TableHashes {
     /// The hash of `groups.bin`; empty if there are no groups.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub groups: String,
+    /// The hash of `drawn.bin`; empty if it is not known how any label was drawn.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub drawn: String,
 }
 
 /// The images of a dataset that were [shrunk](crate::shrink).

@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use calmix_formats::labels::drawn::Drawn;
+
 use crate::groups::NO_GROUP;
 
 /// A table that is being written.
@@ -29,6 +31,45 @@ impl TableFile {
         self.file.flush()?;
         self.file.get_ref().sync_all()?;
         Ok(self.hasher.finalize().to_hex().to_string())
+    }
+}
+
+/// The file `drawn.bin`: how the label of every sample was drawn, a byte each. The file does not exist if this is not known of any
+/// label.
+#[derive(Debug)]
+pub(super) struct DrawnTable {
+    file: TableFile,
+    /// Samples that were written.
+    written: u64,
+}
+
+impl DrawnTable {
+    pub(super) fn create(path: &Path) -> io::Result<Self> {
+        Ok(Self { file: TableFile::create(path)?, written: 0 })
+    }
+
+    /// Writes how the label of the sample `id` was drawn. Of earlier samples that were not written it is not known.
+    pub(super) fn add(&mut self, id: u64, drawn: Drawn) -> io::Result<()> {
+        if self.written > id {
+            return Err(io::Error::other(format!("two draws of sample {id}")));
+        }
+        self.write_given(id)?;
+        self.written += 1;
+        self.file.write_all(&[drawn as u8])
+    }
+
+    /// Finishes the table of `samples` samples; returns the hash of the file.
+    pub(super) fn finish(&mut self, samples: u64) -> io::Result<String> {
+        self.write_given(samples)?;
+        self.file.finish()
+    }
+
+    fn write_given(&mut self, end: u64) -> io::Result<()> {
+        while self.written < end {
+            self.file.write_all(&[Drawn::Given as u8])?;
+            self.written += 1;
+        }
+        Ok(())
     }
 }
 

@@ -15,6 +15,9 @@ pub(crate) const UNPACKED_VECTORS: &str = ".f32";
 /// The file in the prepared folder that holds the groups.
 pub(crate) const GROUPS_FILE: &str = "groups.bin";
 
+/// The file in the prepared folder that says how labels were drawn, a byte per sample.
+pub(crate) const DRAWN_FILE: &str = "drawn.bin";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleRecord {
     /// The part that holds its bytes.

@@ -46,6 +46,12 @@ pub struct FolderOptions {
     pub groups: u32,
 }
 
+/// Returns whether there is a folder of a class with an image in it.
+pub(super) fn has_classes(root: &Path, layout: FolderLayout, groups: u32) -> Result<bool, DataError> {
+    let level = GroupLevel::new(groups, layout, root)?;
+    Ok(!ClassFolders::find(root, layout, level)?.classes().is_empty())
+}
+
 /// Prepares the folder `root` and writes the dataset to `target`.
 ///
 /// # Errors

@@ -11,6 +11,8 @@ use calmix_formats::decode::{
 };
 use calmix_formats::error::FormatProblem;
 use calmix_formats::image_kind::has_image_extension;
+use calmix_formats::labels::csv_table::LabelRow;
+use calmix_formats::labels::drawn::Drawn;
 use calmix_formats::listing::PERMIT;
 use calmix_io::transient::BackOff;
 
@@ -50,6 +52,7 @@ struct NamedFile {
     label: Option<u32>,
     /// The name of its group, if it has one.
     group: Option<String>,
+    drawn: Drawn,
     origin: Origin,
 }
 
@@ -112,7 +115,29 @@ impl ImageFiles {
         origin: Origin,
     ) -> Result<(), DataError> {
         let group = group.map(str::to_owned);
-        self.pending.push(NamedFile { name: name.to_owned(), label, group, origin });
+        self.push(builder, NamedFile { name: name.to_owned(), label, group, drawn: Drawn::Given, origin })
+    }
+
+    /// Adds the file of a row of a list.
+    pub(super) fn add_listed(
+        &mut self,
+        builder: &mut ManifestBuilder,
+        row: &LabelRow,
+        label: Option<u32>,
+    ) -> Result<(), DataError> {
+        let LabelRow { file, group, drawn, .. } = row;
+        let file = NamedFile {
+            name: file.clone(),
+            label,
+            group: group.clone(),
+            drawn: *drawn,
+            origin: Origin::List,
+        };
+        self.push(builder, file)
+    }
+
+    fn push(&mut self, builder: &mut ManifestBuilder, file: NamedFile) -> Result<(), DataError> {
+        self.pending.push(file);
         if self.pending.len() < FILES_PER_THREAD * self.threads { Ok(()) } else { self.flush(builder) }
     }
 
@@ -162,7 +187,7 @@ impl ImageFiles {
         });
         // Files are taken in order, so the ones that were read come first.
         let left = files.split_off(next.into_inner().min(files.len()));
-        for (NamedFile { name, label, group, .. }, read) in files.into_iter().zip(slots) {
+        for (NamedFile { name, label, group, drawn, .. }, read) in files.into_iter().zip(slots) {
             match read.into_inner() {
                 Some(ReadFile::Image { file, digest }) => {
                     let part = builder.part(&name, file)?;
@@ -181,6 +206,7 @@ impl ImageFiles {
             if let Some(group) = group {
                 builder.set_group(&group)?;
             }
+            builder.set_drawn(drawn)?;
         }
         Ok(left)
     }

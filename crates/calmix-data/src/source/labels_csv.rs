@@ -9,7 +9,8 @@
 //!
 //! The header names the columns: `file`, `path`, `image` or similar, and `label`, `class`, `category` or similar, in any
 //! case ([`LabelColumns`] names others). A column `group` names the patient, video, site or writer of an image
-//! ([`groups`](crate::groups)); an empty field means its own group. Other columns are ignored. Names are relative to the
+//! ([`groups`](crate::groups)); an empty field means its own group. A column `drawn` says how a label was
+//! [drawn](calmix_formats::labels::drawn). Other columns are ignored. Names are relative to the
 //! list, with `/`. A row without a label is an unlabelled image. Byte order marks and all line endings are accepted. The
 //! list is in the root, or there is one in each of `train`, `val` and `test`.
 //!
@@ -25,7 +26,7 @@ use std::path::Path;
 
 use calmix_formats::image_kind::has_image_extension;
 use calmix_formats::labels::columns::LabelColumns;
-use calmix_formats::labels::csv_table::{self, LabelRow, LabelTable};
+use calmix_formats::labels::csv_table::{self, LabelTable};
 use calmix_formats::labels::text::may_be_missing;
 use calmix_formats::listing::{contents, walk};
 use serde::{Deserialize, Serialize};
@@ -77,6 +78,17 @@ pub fn has_labels(root: &Path) -> bool {
     lists.iter().any(|(_, folder, list)| csv_table::has_labels(root, &root.join(folder).join(list)))
 }
 
+/// Returns whether any row of a list has a label.
+pub(super) fn has_label(root: &Path, columns: &LabelColumns) -> Result<bool, DataError> {
+    for (_, folder, list) in find_lists(root)? {
+        let table = LabelTable::read(root, &folder, &list, columns)?;
+        if table.rows.iter().any(|row| row.label.is_some()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Prepares the folder `root` with its list and writes the dataset to `target`.
 ///
 /// # Errors
@@ -106,10 +118,10 @@ pub fn prepare(root: &Path, target: &Path, options: &LabelsCsvOptions) -> Result
     for (subset, table) in &tables {
         image_files.flush(&mut builder)?;
         builder.subset(subset);
-        for LabelRow { file, label, group } in &table.rows {
-            let label = label.as_ref().and_then(|label| classes.binary_search(label).ok());
+        for row in &table.rows {
+            let label = row.label.as_ref().and_then(|label| classes.binary_search(label).ok());
             if let Some(label) = label {
-                image_files.add(&mut builder, file, Some(label as u32), group.as_deref(), Origin::List)?;
+                image_files.add_listed(&mut builder, row, Some(label as u32))?;
             }
         }
     }
@@ -141,7 +153,7 @@ fn add_unlabelled(
         builder.subset(UNLABELLED);
     }
     for row in tables.iter().flat_map(|(_, table)| &table.rows).filter(|row| row.label.is_none()) {
-        image_files.add(builder, &row.file, None, row.group.as_deref(), Origin::List)?;
+        image_files.add_listed(builder, row, None)?;
     }
     if take {
         return unlisted

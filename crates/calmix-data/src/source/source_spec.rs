@@ -52,6 +52,11 @@ pub enum SourceSpec {
         #[serde(default)]
         shrink: u32,
     },
+    /// A folder of images without labels.
+    Images {
+        /// The shorter side to which larger images are shrunk, as for a folder; 0 to keep their size.
+        shrink: u32,
+    },
     /// Tar shards of the WebDataset convention.
     Webdataset {
         /// Whether an image without a class is an unlabelled one; otherwise it is an error.
@@ -108,6 +113,7 @@ impl SourceSpec {
                 Self::LabelsCsv { unlisted, columns, shrink },
                 Self::LabelsCsv { unlisted: other, columns: theirs, shrink: side },
             ) => unlisted == other && columns.accept(theirs) && accepts_side(*shrink, *side),
+            (Self::Images { shrink }, Self::Images { shrink: side }) => accepts_side(*shrink, *side),
             (Self::Parquet { columns }, Self::Parquet { columns: theirs }) => columns.accept(theirs),
             (
                 Self::Vectors { labels, vector_column, columns },

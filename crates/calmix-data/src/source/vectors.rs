@@ -8,7 +8,8 @@
 //! Labelled rows become the subset `train`, or the one in the CSV's column `split`; unlabelled rows become `unlabelled`.
 //! Within a subset, rows keep the order of the file. The classes are all labels in ascending order: numeric order if all are
 //! integers, otherwise byte order. A column `group` of the CSV of labels, or of the vectors' own file if the CSV has none,
-//! names the [group](crate::groups) of a row.
+//! names the [group](crate::groups) of a row; a column `drawn` of the list says how its label was
+//! [drawn](calmix_formats::labels::drawn).
 
 mod column_stats;
 mod label_lines;
@@ -139,6 +140,7 @@ fn add_rows(
             if let Some(group) = rows.group(part.first + row) {
                 builder.set_group(&group)?;
             }
+            builder.set_drawn(rows.drawn(part.first + row))?;
             if let Some(progress) = progress {
                 progress.add_rows(1);
             }

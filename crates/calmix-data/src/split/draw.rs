@@ -75,16 +75,19 @@ pub(super) fn draw(dataset: &Dataset, plan: &SplitPlan, from: &Candidates<'_>) -
     from.visit(dataset, |id, label| {
         let Some(class) = chosen.get_mut(label as usize) else { return };
         if let Some((_, place)) = class.ranks.pop_if(|(rank, _)| *rank == class.seen) {
-            labels.push(DrawnLabel { id, class: label, place });
+            labels.push(DrawnLabel { id, class: label, place, may_be_held_out: true });
         }
         class.seen += 1;
     })?;
+    if dataset.has_drawn() {
+        for label in &mut labels {
+            label.may_be_held_out = dataset.drawn(label.id)?.may_be_held_out();
+        }
+    }
     let validation: Vec<u64> = if dataset.has_groups() {
         held_groups(dataset, plan, &labels)?
     } else {
-        let held = quota::held_out(plan.validation, plan.seed, classes, &given);
-        let is_held = |label: &&DrawnLabel| (label.place as u64) < held[label.class as usize];
-        labels.iter().filter(is_held).map(|label| label.id).collect()
+        held_labels(plan, classes, &labels)
     };
     let is_kept = |id: &u64| validation.binary_search(id).is_err();
     let labelled: Vec<u64> = labels.iter().map(|label| label.id).filter(is_kept).collect();
@@ -93,6 +96,23 @@ pub(super) fn draw(dataset: &Dataset, plan: &SplitPlan, from: &Candidates<'_>) -
         return Err(DataError::content(dataset.folder(), problem).hint("choose a subset that has labels"));
     }
     Ok(Drawn { labelled, validation, short })
+}
+
+/// Selects the labels to hold out, in ascending order of ids. A class gives its first labels in the order of the draw, without
+/// chosen ones: those are not like the samples that the guarantees are for.
+fn held_labels(plan: &SplitPlan, classes: &[String], labels: &[DrawnLabel]) -> Vec<u64> {
+    let mut places = vec![Vec::new(); classes.len()];
+    for label in labels.iter().filter(|label| label.may_be_held_out) {
+        places[label.class as usize].push(label.place);
+    }
+    let counts: Vec<u64> = places.iter().map(|places| places.len() as u64).collect();
+    let wanted = quota::held_out(plan.validation, plan.seed, classes, &counts);
+    for (places, wanted) in places.iter_mut().zip(wanted) {
+        places.sort_unstable();
+        places.truncate(wanted as usize);
+    }
+    let is_held = |label: &&DrawnLabel| places[label.class as usize].binary_search(&label.place).is_ok();
+    labels.iter().filter(is_held).map(|label| label.id).collect()
 }
 
 impl Candidates<'_> {

@@ -14,6 +14,8 @@ pub(super) struct DrawnLabel {
     pub(super) class: u32,
     /// Its position in the random order of its class.
     pub(super) place: usize,
+    /// Whether it may be held out: not if it was chosen.
+    pub(super) may_be_held_out: bool,
 }
 
 /// A group of drawn labels.
@@ -27,7 +29,8 @@ struct LabelGroup {
 ///
 /// A group counts as a single label of its most frequent class, so the share, minimum and maximum of the plan count groups.
 /// Groups are held out in the order in which their class was drawn; if every label forms its own group, the result is the
-/// same as without groups. A group stays if holding it out would leave a class with too few labels.
+/// same as without groups. A group stays if holding it out would leave a class with too few labels, or if one of its
+/// labels was chosen.
 pub(super) fn held_groups(
     dataset: &Dataset,
     plan: &SplitPlan,
@@ -42,6 +45,9 @@ pub(super) fn held_groups(
     for group in groups_of(dataset, labels)? {
         for (&class, count) in &group.per_class {
             left[class as usize] += count;
+        }
+        if !group.labels.iter().all(|label| label.may_be_held_out) {
+            continue;
         }
         let most = group.per_class.iter().max_by_key(|&(&class, &count)| (count, std::cmp::Reverse(class)));
         if let Some((&class, _)) = most {

@@ -98,6 +98,11 @@ pub fn group_column(header: &StringRecord) -> Result<Option<usize>, FormatProble
     Ok(first)
 }
 
+/// Finds the column that says how each label was [drawn](super::drawn), if any.
+pub fn drawn_column(header: &StringRecord) -> Option<usize> {
+    header.iter().position(|name| simplified(name) == "drawn")
+}
+
 /// Returns whether a column with this name holds groups.
 pub fn is_group(name: &str) -> bool {
     simplified(name) == "group"
@@ -141,6 +146,8 @@ pub struct ListColumns {
     pub label: usize,
     /// The index of the column of groups, if any.
     pub group: Option<usize>,
+    /// The index of the column of draws, if any.
+    pub drawn: Option<usize>,
 }
 
 /// Finds the columns in the header of a list; `at` adds the line to an error.
@@ -155,9 +162,11 @@ pub fn find(
     check_separator(header, at)?;
     let path = find_one(header, columns.path.as_deref(), &IMAGE).map_err(at)?;
     let label = find_one(header, columns.label.as_deref(), &LABEL).map_err(at)?;
-    // The user may have assigned this column another role.
-    let group = group_column(header).map_err(at)?.filter(|&group| group != label && group != path);
-    Ok(ListColumns { path, label, group })
+    // The user may have assigned these columns another role.
+    let is_free = |column: &usize| *column != label && *column != path;
+    let group = group_column(header).map_err(at)?.filter(is_free);
+    let drawn = drawn_column(header).filter(is_free);
+    Ok(ListColumns { path, label, group, drawn })
 }
 
 /// Refuses a header whose columns are not separated by commas.

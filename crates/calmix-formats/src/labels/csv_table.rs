@@ -10,12 +10,16 @@ use calmix_io::text::counted;
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
 
 use super::columns::{self, LabelColumns};
+use super::drawn::Drawn;
 use super::text::{parse_class, parse_group};
 use crate::csv_lines::LineCount;
 use crate::error::FormatError;
 
 /// The maximum size of a list, in bytes: ten million rows.
 const MAX_LIST_BYTES: u64 = 1 << 30;
+
+/// The hint for a word that is no draw.
+pub const DRAWN_HINT: &str = "correct the word, or rename the column `drawn` if it means something else";
 
 /// A list of labels.
 #[derive(Debug)]
@@ -34,6 +38,8 @@ pub struct LabelRow {
     pub label: Option<String>,
     /// The name of its group; `None` if it is a group of its own.
     pub group: Option<String>,
+    /// How its label was drawn.
+    pub drawn: Drawn,
 }
 
 impl LabelTable {
@@ -45,7 +51,8 @@ impl LabelTable {
         let path = root.join(folder).join(list);
         let text = read_text(root, &path, MAX_LIST_BYTES)?;
         let mut rows = Vec::new();
-        read_rows(&text, &path, columns, |line, LabelRow { file, label, group }| {
+        read_rows(&text, &path, columns, |line, row| {
+            let file = &row.file;
             let at = |text: String| FormatError::content(&path, text).at(format!("line {line}"));
             let name = if folder.is_empty() { file.clone() } else { format!("{folder}/{file}") };
             let full = root.join(&name);
@@ -56,7 +63,7 @@ impl LabelTable {
                 let error = at(format!("there is no file {file}"));
                 return Err(error.hint(suggest(&full)));
             }
-            rows.push(LabelRow { file: name, label, group });
+            rows.push(LabelRow { file: name, ..row });
             Ok(())
         })?;
         Ok(Self { path, rows })
@@ -100,7 +107,7 @@ fn read_rows(
     while read_record(&mut reader, &mut record, path, &mut lines)? {
         let line = lines.line_at(record.position().map_or(0, |place| place.byte() as usize));
         let at = |text: String| FormatError::content(path, text).at(format!("line {line}"));
-        let Some((columns::ListColumns { path: file, label, group }, fields)) = columns else {
+        let Some((columns::ListColumns { path: file, label, group, drawn }, fields)) = columns else {
             let at = |problem| FormatError::new(path, problem).at(format!("line {line}"));
             columns = Some((columns::find(&record, names, &at)?, record.len()));
             continue;
@@ -113,6 +120,7 @@ fn read_rows(
         let file = &record[file];
         let label = &record[label];
         let group = group.map_or("", |group| &record[group]);
+        let drawn = drawn.map_or("", |drawn| &record[drawn]);
         if let Some(why) = safe_path::why_unsafe(file.strip_prefix("./").unwrap_or(file)) {
             return Err(at(format!("the file name {file:?} {why}")).hint("name files relative to this list"));
         }
@@ -129,7 +137,8 @@ fn read_rows(
         let wrong = |problem| FormatError::new(path, problem).at(format!("line {line}"));
         let label = parse_class(label).map_err(wrong)?;
         let group = parse_group(group).map_err(wrong)?.map(str::to_owned);
-        visit(line, LabelRow { file: file.to_owned(), label, group })?;
+        let drawn = Drawn::parse(drawn).map_err(|problem| wrong(problem).hint(DRAWN_HINT))?;
+        visit(line, LabelRow { file: file.to_owned(), label, group, drawn })?;
     }
     if seen.is_empty() {
         return Err(FormatError::content(path, "the list has no rows")

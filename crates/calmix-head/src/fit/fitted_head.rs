@@ -33,16 +33,25 @@ pub struct FittedHead {
     pub nll: Vec<f64>,
     /// The labels whose class has none in another fold, by ascending id: no head of a fold could predict them.
     pub unseen: Vec<UnseenLabel>,
+    /// The predictions of the heads of folds for the labels that were chosen, by ascending id. They fit and compare nothing.
+    pub chosen: Predictions,
+}
+
+/// What the heads of folds, or the head of all rows, predicted for labels that it was trained without.
+pub(crate) struct HeldOutLabels {
+    pub(crate) predictions: Predictions,
+    pub(crate) unseen: Vec<UnseenLabel>,
+    pub(crate) chosen: Predictions,
 }
 
 impl FittedHead {
     pub(crate) fn new(
         candidate: Candidate,
         trained: TrainedHead,
-        predictions: Predictions,
-        unseen: Vec<UnseenLabel>,
+        held_out: HeldOutLabels,
         progress: &FitProgress<'_>,
     ) -> Result<Self, HeadError> {
+        let HeldOutLabels { predictions, unseen, chosen } = held_out;
         let stop = || progress.check_stop().is_err();
         let labels = predictions.group_count();
         let min_labels = min_labels();
@@ -63,7 +72,7 @@ impl FittedHead {
             nll = cross_fit.nll;
             calibrator = Fitted::Calibrator(Box::new(fitted));
         }
-        Ok(Self { candidate, trained, predictions, calibrator, nll, unseen })
+        Ok(Self { candidate, trained, predictions, calibrator, nll, unseen, chosen })
     }
 
     /// Averages two linear heads, each at the temperature of its calibrator.
@@ -77,12 +86,20 @@ impl FittedHead {
         let [head, other] = [&first.trained.ema, &second.trained.ema];
         let numbers = average(head.numbers(), other.numbers(), temperatures);
         let trained = TrainedHead::without_steps(Head::new(head.shape(), numbers)?);
-        let logits = average(&first.predictions.logits, &second.predictions.logits, temperatures);
+        let of_both = |first: &Predictions, second: &Predictions| {
+            let logits = average(&first.logits, &second.logits, temperatures);
+            Predictions { logits, ..first.clone() }
+        };
         let mut unseen = first.unseen.clone();
         for (label, other) in unseen.iter_mut().zip(&second.unseen) {
             label.logits = average(&label.logits, &other.logits, temperatures);
         }
-        Self::new(candidate, trained, Predictions { logits, ..first.predictions.clone() }, unseen, progress)
+        let held_out = HeldOutLabels {
+            predictions: of_both(&first.predictions, &second.predictions),
+            unseen,
+            chosen: of_both(&first.chosen, &second.chosen),
+        };
+        Self::new(candidate, trained, held_out, progress)
     }
 
     /// Returns the temperature of its calibrator; 1 if it has none. The most likely temperature would not do: if the few labels
@@ -126,15 +143,32 @@ pub(crate) fn mean(numbers: &[f64]) -> Option<f64> {
 /// The out-of-fold logits of rows.
 pub(crate) type FoldLogits = BTreeMap<usize, Vec<f32>>;
 
-/// Returns the out-of-fold predictions of the labels whose class the head of the fold was trained on, by ascending id.
+/// Returns the out-of-fold predictions of the labels that were not chosen and whose class the head of the fold was trained on, by
+/// ascending id.
 pub(crate) fn out_of_fold(
     samples: &HeadSamples<'_>,
     rows: FoldLogits,
     unseen: &BTreeSet<usize>,
     step: u64,
 ) -> Predictions {
-    let mut predictions = empty(samples, EvalSet::OutOfFold, step);
-    for (row, logits) in rows.into_iter().filter(|(row, _)| !unseen.contains(row)) {
+    let rows = rows.into_iter().filter(|(row, _)| !unseen.contains(row) && !samples.is_chosen(*row));
+    of_rows(samples, rows, EvalSet::OutOfFold, step)
+}
+
+/// Returns the out-of-fold predictions of the labels that were chosen, by ascending id.
+pub(crate) fn chosen_labels(samples: &HeadSamples<'_>, rows: &FoldLogits, step: u64) -> Predictions {
+    let chosen = samples.chosen.iter().filter_map(|&row| Some((row, rows.get(&row)?.clone())));
+    of_rows(samples, chosen, EvalSet::Chosen, step)
+}
+
+fn of_rows(
+    samples: &HeadSamples<'_>,
+    rows: impl Iterator<Item = (usize, Vec<f32>)>,
+    split: EvalSet,
+    step: u64,
+) -> Predictions {
+    let mut predictions = empty(samples, split, step);
+    for (row, logits) in rows {
         predictions.ids.push(samples.ids[row]);
         predictions.labels.push(samples.label(row).unwrap_or_default());
         predictions.logits.extend(logits);
@@ -143,14 +177,15 @@ pub(crate) fn out_of_fold(
     predictions
 }
 
-/// Returns the out-of-fold predictions of the labels whose class the head of the fold was not trained on, by ascending id.
+/// Returns the out-of-fold predictions of the labels that were not chosen and whose class the head of the fold was not trained on, by
+/// ascending id.
 pub(crate) fn unseen_labels(
     samples: &HeadSamples<'_>,
     rows: &FoldLogits,
     unseen: &BTreeSet<usize>,
 ) -> Vec<UnseenLabel> {
     let mut labels = Vec::new();
-    for (&row, logits) in rows.iter().filter(|(row, _)| unseen.contains(row)) {
+    for (&row, logits) in rows.iter().filter(|(row, _)| unseen.contains(row) && !samples.is_chosen(**row)) {
         let label = samples.label(row).unwrap_or_default();
         let group = samples.groups.get(row).copied().unwrap_or_default();
         labels.push(UnseenLabel { id: samples.ids[row], label, group, logits: logits.clone() });

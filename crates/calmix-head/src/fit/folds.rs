@@ -105,6 +105,7 @@ mod tests {
             labels: &some,
             classes: &classes,
             groups,
+            chosen: &[],
         };
         let rows = TrainingRows { labelled: (0..labels.len()).collect(), unlabelled: Vec::new() };
         (0..20).map(|seed| folds(&samples, &rows, count, Seed(seed))).collect()

@@ -72,6 +72,7 @@ impl SampleTable {
             labels: &self.labels,
             classes: &self.classes,
             groups: &[],
+            chosen: &[],
         }
     }
 }

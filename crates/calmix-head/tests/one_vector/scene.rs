@@ -59,6 +59,7 @@ impl Scene {
             labels: &self.labels,
             classes: &self.classes,
             groups: &[],
+            chosen: &[],
         }
     }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
 use calmix_data::features::{
     self, FeatureCache, FeatureIdentity, FeatureView, MissingPage, ViewPixels, by_page, from_f16, to_f16,
@@ -63,7 +64,7 @@ impl FrozenFeatures {
     pub(crate) fn open(
         recipe: &Recipe,
         place: FeaturePlace<'_>,
-        dataset: &str,
+        dataset: &Dataset,
         warn: Warn,
     ) -> Result<Self, HeadsError> {
         let network = &recipe.network;
@@ -81,7 +82,7 @@ impl FrozenFeatures {
         // Runs share features only if everything that these depend on is the same.
         let identity = FeatureIdentity {
             format: features::FORMAT,
-            dataset: dataset.to_owned(),
+            dataset: dataset.fingerprint().to_owned(),
             views: json!(recipe.augment.resolve()).to_string(),
             backbone: backbone.identity(recipe).to_string(),
             runtime: runtime.clone(),
@@ -116,6 +117,11 @@ impl FrozenFeatures {
             // Do not fall back in this case: the storage will be available again, and may hold the features of hours of work.
             Err(error) if !must_cache && !error.is_transient() => frozen.disable_cache(&error),
             opened => frozen.cache = opened?,
+        }
+        if frozen.is_writable
+            && let Err(error) = frozen.cache.carry_over(&folder, &identity, dataset)
+        {
+            (frozen.warn)(&format!("{error}; features of earlier states of the dataset are computed again"));
         }
         if let Some(foreign) = frozen.cache.foreign() {
             (frozen.warn)(&format!(

@@ -53,7 +53,7 @@ pub fn make_features(
     let samples = RunSamples::open(recipe, &Paths::new(""), None)?;
     let images = RunImages::new(recipe, &samples.dataset, 1);
     let warn = Arc::clone(&request.warn);
-    let mut frozen = FrozenFeatures::open(recipe, FeaturePlace::Shared, &samples.fingerprint, warn)?;
+    let mut frozen = FrozenFeatures::open(recipe, FeaturePlace::Shared, &samples.dataset, warn)?;
     frozen.make(&samples.needed(), part, &work(&mut request, &images))
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn vectors_of_run(
     let place = FeaturePlace::Run(run.paths());
     let warn = Arc::clone(&request.warn);
     let stop = request.stop;
-    let mut frozen = FrozenFeatures::open(recipe, place, &samples.fingerprint, Arc::clone(&warn))?;
+    let mut frozen = FrozenFeatures::open(recipe, place, &samples.dataset, Arc::clone(&warn))?;
     let work = work(request, images);
     let needed = samples.needed();
     // Refuse now, before hours of work on features that would not fit.
@@ -98,7 +98,7 @@ pub(crate) fn vectors_to_evaluate(
     let images = RunImages::new(recipe, &samples.dataset, 1);
     let work = FeatureWork { images: &images, stop, warn: Arc::new(|_| {}), on_progress: Box::new(|_| {}) };
     let place = FeaturePlace::Memory(paths);
-    let mut frozen = FrozenFeatures::open(recipe, place, &samples.fingerprint, Arc::clone(&work.warn))?;
+    let mut frozen = FrozenFeatures::open(recipe, place, &samples.dataset, Arc::clone(&work.warn))?;
     let needed = samples.needed_to_evaluate();
     frozen.make(&needed, PagePart::ALL, &work)?;
     frozen.load(recipe, &needed, &work)

@@ -93,8 +93,13 @@ pub(super) fn choose(
     if weights.is_empty() {
         return Ok(None);
     }
+    Ok(choose_for(weights, views(recipe, dataset, split)?))
+}
+
+/// Chooses among the user's weights for a number of views; `None` if there are none.
+pub(super) fn choose_for(weights: &[StoredWeights], views: u64) -> Option<BackboneChoice> {
     let candidates: Vec<Candidate<'_>> = weights.iter().map(Candidate::from).collect();
-    Ok(choose_by_views(&candidates, views(recipe, dataset, split)?))
+    choose_by_views(&candidates, views)
 }
 
 /// Applies the rule at the top of this file.

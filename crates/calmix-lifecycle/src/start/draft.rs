@@ -100,6 +100,15 @@ impl Draft {
         self.layers = self.layers.clone().decided(FOLDER_CONTENTS, [("dataset.prepared", prepared)]);
     }
 
+    /// Adds the settings that a number of samples decides before any has a label: the feature cache, and the weights that a run on
+    /// these samples will choose.
+    pub fn complete_for_pool(&self, views: u64) -> Result<Resolved, LifecycleError> {
+        let cache = self.feature_cache().map(|cache| ("network.cache", Value::String(cache)));
+        let chosen = backbone::choose_for(&self.weights, views);
+        let settings = chosen.as_ref().map(BackboneChoice::settings).into_iter().flatten();
+        resolve(self.layers.clone().decided(FOLDER_CONTENTS, cache).decided(VIEW_COUNT, settings))
+    }
+
     /// Adds the settings that the dataset decides: its splits, its labels, and the weights that suit its number of images.
     pub fn complete(
         &self,

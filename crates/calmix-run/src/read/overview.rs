@@ -136,9 +136,8 @@ fn latest(folder: &Path) -> Result<Option<OverviewMetrics>, FileError> {
     if !safe_open::exists(&Paths::new(folder).events()) {
         return Ok(None);
     }
-    let evaluated = |split| split != EvalSet::Labelled;
     let events = read::latest_evaluations(folder, |evaluation| {
-        evaluation.model == EvalModel::Ema && evaluated(evaluation.split)
+        evaluation.model == EvalModel::Ema && evaluation.split.is_evaluated()
     })?;
     let evaluations = events.iter().filter_map(|event| match event {
         Event::Evaluation(evaluation) => Some(evaluation),

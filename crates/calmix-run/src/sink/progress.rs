@@ -101,7 +101,7 @@ impl<W: Write> Progress<W> {
             .metrics
             .as_ref()
             .is_none_or(|(split, _)| *split == evaluation.split || evaluation.split == EvalSet::Validation);
-        if evaluation.model == EvalModel::Ema && evaluation.split != EvalSet::Labelled && better {
+        if evaluation.model == EvalModel::Ema && evaluation.split.is_evaluated() && better {
             let on = if evaluation.split == EvalSet::Validation { "val" } else { evaluation.split.word() };
             let metrics = format!(
                 "{on} error {}  {}",

@@ -9,6 +9,7 @@ use calmix_io::shown::shown;
 use calmix_metrics::calibrator::CalibratorKind;
 use calmix_metrics::fitted_calibrator::{FittedCalibrator, FittedOn, LabelsOrigin};
 use calmix_metrics::held_out;
+use calmix_run::label_draws::LabelDraws;
 use calmix_run::model_info::{MAX_METADATA_BYTES, ModelInfo};
 use calmix_run::run::{Run, RunFile};
 use serde_json::json;
@@ -98,7 +99,12 @@ fn refit(
     let map = FittedCalibrator::fit(&found.predictions, FittedOn::Later, &|| false)?;
     let map = FittedCalibrator { origin: Some(origin), ..map };
     let held_out = held_out::score_cross_fitted(&found.predictions, &map, &[], &|| false)?;
-    let mut info = ModelInfo { calibration: Some(map.clone()), held_out: Some(held_out), ..info.clone() };
+    let mut info = ModelInfo {
+        calibration: Some(map.clone()),
+        held_out: Some(held_out),
+        label_draws: LabelDraws::default(),
+        ..info.clone()
+    };
     info.seal()?;
     write(&args.run, &info)?;
     if args.json {

@@ -14,6 +14,7 @@ use calmix_run::result::Outcome;
 
 use crate::error::exit::Exit;
 use crate::output::format::{class_list, counted, grouped, shell_quoted};
+use crate::output::guarantee_basis::guarantee_basis;
 use crate::output::head_table::kept_in_words;
 use crate::output::metric_table;
 use crate::output::run_files::{self, cache_option};
@@ -107,7 +108,9 @@ fn result(run: &Path) -> Result<String> {
         let left_out = model.held_out.as_ref().filter(|_| evaluation.split == EvalSet::OutOfFold);
         let left_out = left_out.and_then(|held_out| left_out_labels(held_out, &model.classes));
         let left_out = left_out.map(|text| sentence(&text) + "\n").unwrap_or_default();
-        format!("{verdict}\n\n{}{left_out}{reason}", metric_table::short_table(evaluation, kind))
+        let basis = guarantee_basis(model.held_out.as_ref(), model.label_draws);
+        let basis = basis.map(|text| sentence(&text) + "\n").unwrap_or_default();
+        format!("{verdict}\n\n{}{left_out}{basis}{reason}", metric_table::short_table(evaluation, kind))
     } else {
         let text = metric_table::without_metrics(result.uncalibrated.as_ref(), model.head.is_some());
         text + &heads.map(|heads| heads + "\n").unwrap_or_default()

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use calmix_formats::csv_lines::{LineCount, blank_lines};
 use calmix_formats::error::FormatProblem;
+use calmix_formats::labels::drawn::Drawn;
 use calmix_io::shown::shown;
 use calmix_io::text::counted;
 use csv::{Reader, ReaderBuilder, StringRecord};
@@ -59,6 +60,7 @@ pub(super) struct Line {
     pub(super) subset: u8,
     /// The name of its group, if any.
     pub(super) group: Option<String>,
+    pub(super) drawn: Drawn,
 }
 
 /// The lines after the header, matched to rows by order.
@@ -97,7 +99,7 @@ impl LinesInOrder {
         let blank = next.blank;
         // Without the limit, a file of line ends would take forty bytes of memory per byte.
         for number in (next.number.saturating_sub(blank)..next.number).take(self.missing()) {
-            self.lines.push(Line { number, label: None, subset: 0, group: None });
+            self.lines.push(Line { number, label: None, subset: 0, group: None, drawn: Drawn::Given });
         }
         self.count += blank;
         self.last_blank = blank;

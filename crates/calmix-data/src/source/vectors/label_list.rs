@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 
 use calmix_formats::error::{FormatError, FormatProblem};
 use calmix_formats::labels::columns::{
-    LabelColumns, check_separator, group_column, id_column, label_column, simplified,
+    LabelColumns, check_separator, drawn_column, group_column, id_column, label_column, simplified,
 };
+use calmix_formats::labels::csv_table::DRAWN_HINT;
+use calmix_formats::labels::drawn::Drawn;
 use calmix_formats::labels::text::{parse_group, parse_label};
 use calmix_formats::vectors::{LabelStream, NpyFile, VectorPlace};
 use csv::StringRecord;
@@ -61,11 +63,12 @@ pub(super) struct ListedRow {
     /// An index into [`SUBSETS`].
     pub(super) subset: u8,
     pub(super) group: Option<String>,
+    pub(super) drawn: Drawn,
 }
 
 impl ListedRow {
     /// The entry of a row that the list does not name.
-    const UNLISTED: Self = Self { label: None, subset: 1, group: None };
+    const UNLISTED: Self = Self { label: None, subset: 1, group: None, drawn: Drawn::Given };
 }
 
 impl LabelList {
@@ -107,7 +110,12 @@ impl LabelList {
                     let error = DataError::content(&self.path, problem).at(format!("line {}", line.number));
                     return Err(error.hint("give every row its own id, or leave the ids out of this file"));
                 }
-                Ok(ListedRow { label: line.label.take(), subset: line.subset, group: line.group.take() })
+                Ok(ListedRow {
+                    label: line.label.take(),
+                    subset: line.subset,
+                    group: line.group.take(),
+                    drawn: line.drawn,
+                })
             }
         }
     }
@@ -130,7 +138,7 @@ impl LabelList {
 
 impl From<Line> for ListedRow {
     fn from(line: Line) -> Self {
-        Self { label: line.label, subset: line.subset, group: line.group }
+        Self { label: line.label, subset: line.subset, group: line.group, drawn: line.drawn }
     }
 }
 
@@ -166,6 +174,7 @@ fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Resu
     // The user may have assigned this column another role.
     let group = group_column(&record).map_err(in_header)?;
     let group = group.filter(|&group| group != label && Some(group) != id);
+    let drawn = drawn_column(&record).filter(|&drawn| drawn != label && Some(drawn) != id);
     let mut in_order = LinesInOrder::new(first.number, unusual_header, rows);
     let mut by_id: HashMap<String, (Line, bool)> = HashMap::new();
     loop {
@@ -182,7 +191,9 @@ fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Resu
         let label = parse_label(field(label)).map_err(|problem| wrong(number, problem))?;
         let group = group.map_or("", field);
         let group = parse_group(group).map_err(|problem| wrong(number, problem))?.map(str::to_owned);
-        let line = Line { number, label, subset, group };
+        let drawn = Drawn::parse(drawn.map_or("", field));
+        let drawn = drawn.map_err(|problem| wrong(number, problem).hint(DRAWN_HINT))?;
+        let line = Line { number, label, subset, group, drawn };
         let Some(id) = id else {
             in_order.add(line);
             continue;

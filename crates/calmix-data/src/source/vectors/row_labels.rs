@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use calmix_formats::labels::drawn::Drawn;
 use calmix_formats::vectors::{VectorBlock, VectorSource};
 
 use super::label_list::{LabelList, ListedRow, SUBSETS};
@@ -12,7 +13,7 @@ use crate::manifest::NO_LABEL;
 /// The maximum number of labels: a class for each is held in memory.
 const MAX_CLASSES: usize = calmix_io::class_names::MAX_CLASSES;
 
-/// Labels and subsets at five bytes per row, and groups, if any, at four more.
+/// Labels and subsets at five bytes per row, groups, if any, at four more, and draws at some tens per label.
 #[derive(Debug)]
 pub(super) struct RowLabels {
     list: Option<LabelList>,
@@ -23,6 +24,8 @@ pub(super) struct RowLabels {
     subsets: Vec<u8>,
     counts: [u64; SUBSETS.len()],
     groups: RowGroups,
+    /// How the label of each row was drawn, of those rows of which it is known.
+    drawn: BTreeMap<u64, Drawn>,
 }
 
 /// Groups by row.
@@ -45,6 +48,7 @@ impl RowLabels {
             subsets: Vec::new(),
             counts,
             groups: RowGroups::default(),
+            drawn: BTreeMap::new(),
         }
     }
 
@@ -62,8 +66,9 @@ impl RowLabels {
                 label: own_labels.next().flatten(),
                 subset: 0,
                 group: own_groups.next().flatten(),
+                drawn: Drawn::Given,
             };
-            let ListedRow { label, subset, group } = match &mut self.list {
+            let ListedRow { label, subset, group, drawn } = match &mut self.list {
                 Some(list) => {
                     let id = block.ids.as_ref().and_then(|ids| ids.get(index)).map(String::as_str);
                     let listed = list.take(row, id)?;
@@ -73,6 +78,9 @@ impl RowLabels {
                 None => own,
             };
             self.groups.set(row, group);
+            if drawn != Drawn::Given {
+                self.drawn.insert(row, drawn);
+            }
             let Some(label) = label else {
                 self.push(NO_LABEL, 1);
                 continue;
@@ -139,6 +147,10 @@ impl RowLabels {
     pub(super) fn group(&self, row: u64) -> Option<String> {
         let number = self.groups.rows.get(row as usize).copied().filter(|&number| number != NO_GROUP);
         number.map(|number| number.to_string())
+    }
+
+    pub(super) fn drawn(&self, row: u64) -> Drawn {
+        self.drawn.get(&row).copied().unwrap_or_default()
     }
 
     pub(super) fn class(&self, row: u64) -> Option<u32> {

@@ -106,7 +106,8 @@ impl TrainLoop<'_> {
             self.log.events.event(&Event::Evaluation(Box::new(evaluation)))?;
         }
         let Best { step, weights } = best;
-        Ok(ResultingModel { step, weights, evaluation, heads: None, head: None })
+        let draws = self.stepper.data.samples.label_draws()?;
+        Ok(ResultingModel { step, weights, evaluation, heads: None, head: None, draws })
     }
 
     /// Writes the files of a finished run, its last event, and then the checkpoint that marks it as finished.

@@ -1,0 +1,3 @@
+//! The commands that get a pool of samples labelled.
+
+pub(super) mod review;

@@ -1,0 +1,97 @@
+//! The labels that the guarantees of a model rest on: how they were drawn, what they suffice for, and how many more are needed.
+
+use calmix_io::text::counted;
+use calmix_metrics::abstention::min_labels;
+use calmix_metrics::conformal::Conformal;
+use calmix_metrics::held_out::HeldOut;
+use calmix_run::label_draws::LabelDraws;
+
+/// Describes the labels behind the guarantees in at most three sentences; `None` if no labels were held out.
+pub(crate) fn guarantee_basis(held_out: Option<&HeldOut>, draws: LabelDraws) -> Option<String> {
+    let count = held_out?.group_count() as u64;
+    let what = if held_out?.group_count() < held_out?.len() { "group of labels" } else { "label" };
+    let counted = counted(count, what);
+    let mut text = if draws.is_unknown() {
+        format!("Guarantees take the {counted} as drawn at random; mark chosen ones in a column `drawn`")
+    } else if draws.by_class > 0 {
+        format!("{counted} drawn in equal numbers per class")
+    } else {
+        format!("{counted} drawn at random")
+    };
+    if draws.chosen > 0 {
+        text += &format!(" ({} chosen and trained on only)", are(draws.chosen));
+    }
+    text += &format!(". {}", sufficiency(count));
+    if draws.by_class > 0 {
+        text += " Only sets of `--sets lac-by-class` hold for any mix of classes; the other sets and the precision hold if all \
+                 classes are equally frequent.";
+    }
+    Some(text)
+}
+
+fn are(count: u64) -> String {
+    if count == 1 { "1 more was".to_owned() } else { format!("{count} more were") }
+}
+
+/// Says which guarantees this number of labels suffices for, and how many labels the next one lacks.
+fn sufficiency(count: u64) -> String {
+    let coverage =
+        |share: f64| (format!("{:.0}% coverage", 100.0 * share), Conformal::min_labels(1.0 - share));
+    let precision =
+        |share: f64| (format!("{:.0}% precision", 100.0 * share), min_labels(share, HeldOut::DELTA));
+    let targets = [coverage(0.9), precision(0.9), precision(0.95)];
+    let is_enough = |(_, needed): &&(String, usize)| *needed as u64 <= count;
+    let enough: Vec<&str> = targets.iter().filter(is_enough).map(|(what, _)| what.as_str()).collect();
+    let lacking = targets.iter().find(|target| !is_enough(target));
+    let enough = match enough.as_slice() {
+        [] => String::new(),
+        names => format!("Enough for {}", names.join(", ")),
+    };
+    match lacking {
+        None => enough + ".",
+        Some((what, needed)) => {
+            let missing = *needed as u64 - count;
+            let separator = if enough.is_empty() { "" } else { "; " };
+            format!("{enough}{separator}{what} needs at least {missing} more.")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(labels: usize, draws: LabelDraws) -> String {
+        let held_out = HeldOut { label: vec![0; labels], ..HeldOut::default() };
+        guarantee_basis(Some(&held_out), draws).unwrap()
+    }
+
+    #[test]
+    fn labels_are_counted_by_what_they_suffice_for() {
+        let random = |random| LabelDraws { random, ..LabelDraws::default() };
+        assert_eq!(
+            of(22, random(22)),
+            "22 labels drawn at random. Enough for 90% coverage, 90% precision; 95% precision needs at least 23 more."
+        );
+        assert_eq!(of(8, random(8)), "8 labels drawn at random. 90% coverage needs at least 1 more.");
+        let all = of(60, LabelDraws { chosen: 1, ..random(60) });
+        assert_eq!(
+            all,
+            "60 labels drawn at random (1 more was chosen and trained on only). Enough for 90% coverage, 90% precision, \
+             95% precision."
+        );
+    }
+
+    #[test]
+    fn draws_that_are_unknown_or_by_class_are_named() {
+        let given = of(60, LabelDraws { given: 60, ..LabelDraws::default() });
+        assert!(
+            given.starts_with("Guarantees take the 60 labels as drawn at random; mark chosen ones"),
+            "{given}"
+        );
+        let by_class = of(60, LabelDraws { by_class: 60, ..LabelDraws::default() });
+        assert!(by_class.starts_with("60 labels drawn in equal numbers per class."), "{by_class}");
+        assert!(by_class.ends_with("hold if all classes are equally frequent."), "{by_class}");
+        assert_eq!(guarantee_basis(None, LabelDraws::default()), None);
+    }
+}
