@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use calmix_io::shown::{is_command, shown_lines};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// The colours and typography of the HTML report, and what this page adds.
 const STYLE: &str = concat!(include_str!("page/page.css"), include_str!("review_page/review.css"));
@@ -17,8 +17,8 @@ const SCRIPT: &str = include_str!("review_page/review.js");
 /// The content security policy with the SHA-256 digests of [`SCRIPT`] and [`STYLE`]. A test computes them; it prints the
 /// right ones.
 const POLICY: &str = "default-src 'none'; \
-     script-src 'sha256-i9w6zftopIwU2SQvJhApu8gftrNsn5I6XPwoXFcmCGo='; \
-     style-src 'sha256-A3LFkNgNRFgqK8omSlRV+cAh7c+574Oi/XV+IIeEyj4='; \
+     script-src 'sha256-7tF53vlAu77LuWTT6zNLamk72ddQ/g1pv48ABj1j3e4='; \
+     style-src 'sha256-MAwNoO/30U+MRGGjClRSPjo1pIk+URbh/KqK8cMS4Ek='; \
      img-src data:; base-uri 'none'; form-action 'none'";
 
 /// The reason of rows that are shown without a prediction.
@@ -55,7 +55,8 @@ pub struct ReviewRow<'a> {
     /// `first`, `check`, `copies`, `random` or `margin`: the page has a sentence for each.
     pub why: &'a str,
     pub drawn: &'a str,
-    /// A data URL.
+    /// A data URL. It is a block of its own.
+    #[serde(serialize_with = "presence")]
     pub image: Option<&'a str>,
     /// The names and texts of columns.
     pub fields: &'a [(String, String)],
@@ -81,6 +82,12 @@ pub fn review_page(page: &ReviewPage<'_>) -> String {
                 (skeleton(page.title))
                 script type="application/json" id="data" { (PreEscaped(inert_json(&page))) }
                 script { (PreEscaped(SCRIPT)) }
+                // Behind the script: it runs before a browser has read thousands of images.
+                @for (at, row) in rows.iter().enumerate() {
+                    @if let Some(image) = row.image {
+                        script type="application/json" id={ "image-" (at) } { (PreEscaped(inert_json(image))) }
+                    }
+                }
             }
         }
     };
@@ -92,6 +99,11 @@ fn without_influence<'a>(row: &ReviewRow<'a>) -> ReviewRow<'a> {
         RANDOM => ReviewRow { predicted: None, confidence: None, ..*row },
         _ => *row,
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, clippy::ref_option)] // as serde calls it
+fn presence<S: Serializer>(image: &Option<&str>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bool(image.is_some())
 }
 
 /// Returns the elements that the script fills.
@@ -118,7 +130,7 @@ fn skeleton(title: &str) -> Markup {
             }
             section id="choice" aria-label="Label" {
                 button.primary id="confirm" type="button" aria-keyshortcuts="Enter c" {}
-                label for="search" { "Find or add a class" }
+                label for="search" { "Find or add a class " kbd aria-hidden="true" { "/" } }
                 input id="search" type="text" autocomplete="off" autocapitalize="off" spellcheck="false"
                     maxlength="200" aria-keyshortcuts="/" aria-describedby="matches";
                 p.notes id="matches" {}
@@ -156,9 +168,9 @@ fn action(id: &str, name: &str, keys: &str, shown: &str) -> Markup {
 
 /// Returns JSON that has no meaning to an HTML parser: neither `<`, `>` and `&`, nor any character outside ASCII. ASCII alone
 /// also halves what a browser needs to keep it.
-fn inert_json(page: &ReviewPage<'_>) -> String {
+fn inert_json(value: impl Serialize) -> String {
     // Only strings, numbers and lists: nothing that JSON cannot express.
-    let json = serde_json::to_string(page).unwrap_or_default();
+    let json = serde_json::to_string(&value).unwrap_or_default();
     let mut inert = String::with_capacity(json.len());
     for c in json.chars() {
         if c.is_ascii() && !is_command(c) && !matches!(c, '<' | '>' | '&') {
@@ -231,12 +243,14 @@ mod tests {
             "</script><script>alert(1)</script><!-- <img src=x onerror=alert(1)> \"'&\\\n\u{2028}\u{202e}𝄞é";
         let classes = [hostile.to_owned()];
         let fields = [(hostile.to_owned(), hostile.to_owned())];
-        let row = ReviewRow { file: hostile, given: Some(hostile), why: hostile, fields: &fields, ..ROW };
+        let image = Some(hostile);
+        let row =
+            ReviewRow { file: hostile, given: Some(hostile), why: hostile, image, fields: &fields, ..ROW };
         let page =
             ReviewPage { title: hostile, classes: &classes, rows: &[row], storage_key: hostile, ..PAGE };
         let html = review_page(&page);
-        assert_eq!(html.matches("<script").count(), 2);
-        assert_eq!(html.matches("</script").count(), 2);
+        assert_eq!(html.matches("<script").count(), 3, "data, script and image");
+        assert_eq!(html.matches("</script").count(), 3);
         for part in ["<!--", "<img", "\u{2028}", "\u{202e}"] {
             assert!(!html.contains(part), "{part:?}");
         }

@@ -311,10 +311,10 @@ const tests = {
         const made = await tab.$$eval("script, svg, iframe, object, img, a, link, base", (made) =>
           made.map((element) => `${element.localName} ${element.getAttribute("src") ?? ""}`),
         );
-        // The only images are those of the row whose image is no data URL: the policy blocks it.
+        // The data, the script, and one row with an image, whose address is not taken: a block and two empty elements.
         const images = made.filter((name) => !name.startsWith("script"));
-        assert.ok(images.every((name) => name === "img javascript:alert(3)"), images.join());
-        assert.equal(made.length - images.length, 2, made.join());
+        assert.ok(images.every((name) => name === "img ") && images.length <= 2, images.join());
+        assert.equal(made.length - images.length, 3, made.join());
       }
       assert.equal(await tab.evaluate(() => window.hacked), undefined);
     }
@@ -331,10 +331,14 @@ const tests = {
       script.textContent = "window.hacked = 1";
       document.body.append(script);
       const fetched = await fetch("data:text/plain,x").then(() => true, () => false);
-      return [window.hacked, fetched];
+      const image = new Image();
+      const isLoaded = new Promise((done) => Object.assign(image, { onload: () => done(true), onerror: () => done(false) }));
+      image.src = "https://192.0.2.1/x.png";
+      return [String(window.hacked), fetched, await isLoaded];
     });
-    assert.deepEqual(refused, [undefined, false]);
-    assert.ok(tab.problems.length >= 2 && tab.problems.every((problem) => problem.includes("Content Security Policy")));
+    assert.deepEqual(refused, ["undefined", false, false]);
+    tab.problems = tab.problems.filter((problem) => !problem.startsWith("asks for "));
+    assert.ok(tab.problems.length >= 3 && tab.problems.every((problem) => problem.includes("Content Security Policy")));
     tab.problems.length = 0;
     await close(tab);
   },
@@ -369,6 +373,7 @@ const tests = {
 
   async "focus is always visible"() {
     const tab = await open("images.html");
+    await tab.$eval("details", (details) => (details.open = true));
     const seen = new Set();
     for (let at = 0; at < 40; at += 1) {
       await press(tab, "Tab");
@@ -391,17 +396,21 @@ const tests = {
       const tab = await open("large.html", {
         before: () => {
           // Until the large image and those in view of the strip are decoded and painted.
-          addEventListener("load", async () => {
-            while (document.querySelectorAll("#strip img").length < 15) await new Promise(requestAnimationFrame);
+          const isReady = () => {
             const images = [...document.querySelectorAll("#stage img, #strip img")];
-            await Promise.all(images.map((image) => image.decode()));
-            await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
-            window.readyAfter = performance.now() / 1000;
-          });
+            return images.length > 15 && images.every((image) => image.complete && image.naturalWidth === 128);
+          };
+          const wait = () => {
+            if (isReady()) requestAnimationFrame(() => (window.readyAfter = performance.now() / 1000));
+            else requestAnimationFrame(wait);
+          };
+          wait();
         },
       });
       await tab.waitForFunction(() => window.readyAfter);
-      seconds.push(await tab.evaluate(() => window.readyAfter));
+      const [ready, loaded] = await tab.evaluate(() => [readyAfter, performance.timing.loadEventEnd - performance.timing.navigationStart]);
+      seconds.push(ready);
+      console.log(`ready after ${ready.toFixed(2)} s, read to its end after ${(loaded / 1000).toFixed(2)} s`);
       assert.equal((await tab.$$("#strip button")).length, 2000);
       assert.ok((await tab.$$("#strip img")).length < 100, "images out of view are not made");
       const began = Date.now();
@@ -409,9 +418,10 @@ const tests = {
       const each = (Date.now() - began) / 20;
       if (round === 0) console.log(`an answer takes ${each} ms`);
       assert.ok(each < 100, `an answer takes ${each} ms`);
+      await tab.$eval("#strip button:last-child", (button) => button.click());
+      await tab.waitForFunction(() => document.querySelector("#stage img").naturalWidth === 128);
       await close(tab);
     }
-    console.log(`2,000 rows are ready after ${seconds.map((time) => time.toFixed(2)).join(", ")} s`);
     assert.ok(Math.min(...seconds) < MAX_SECONDS, `ready after ${seconds} s`);
   },
 };

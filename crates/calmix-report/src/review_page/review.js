@@ -54,6 +54,28 @@ function percent(confidence) {
   return rounded === "100.0" && confidence < 1 ? "more than 99.9%" : `${rounded}%`;
 }
 
+/**
+ * Returns the image of a row as an element. The images stand behind this script, so that the page can be used before the
+ * browser has read all of them; until then, the element is empty.
+ */
+function imageOf(index, alt) {
+  const image = create("img");
+  image.alt = alt;
+  const fill = () => {
+    const block = element(`image-${index}`);
+    const isLoading = document.readyState === "loading";
+    // A long block arrives in pieces: it is complete once something follows.
+    if (block && (block.nextSibling || !isLoading)) {
+      const address = JSON.parse(block.textContent);
+      if (address.startsWith("data:image/")) image.src = address;
+    } else if (isLoading) {
+      setTimeout(fill, 30);
+    }
+  };
+  fill();
+  return image;
+}
+
 /** Returns what the page says about a row, as texts and elements. */
 function reason(row) {
   const parts = [];
@@ -154,13 +176,13 @@ function give(answer) {
 function undo() {
   const entry = undoSteps.pop();
   if (!entry) {
-    announce("", "Nothing to undo.");
+    announce("Nothing to undo.", "");
     return;
   }
   const [index, before] = entry;
   change(index, before);
   show(index);
-  announce("", `Undone. Sample ${index + 1} is ${stateOf(index)}.`);
+  announce(`Undone: sample ${index + 1} is ${stateOf(index)}.`, "");
 }
 
 function confirmGiven() {
@@ -209,10 +231,10 @@ function save() {
 
 // What the page shows
 
-/** Says what happened, for all, and what is shown now, for screen readers alone. */
-function announce(last, now) {
-  element("last").textContent = last || now;
-  element("announcement").textContent = `${last} ${now}`.trim();
+/** Writes what happened, for everyone, and after it what is shown now, for screen readers alone. */
+function announce(happened, now) {
+  element("last").textContent = happened;
+  element("announcement").textContent = `${happened} ${now}`.trim();
 }
 
 function positionAndReason() {
@@ -246,11 +268,8 @@ function drawProgress() {
 function drawSample() {
   const row = rows[current];
   const stage = element("stage");
-  if (row.image !== null) {
-    const image = create("img");
-    image.src = row.image;
-    image.alt = `Sample ${shown(row.file)}`;
-    stage.replaceChildren(image);
+  if (row.image) {
+    stage.replaceChildren(imageOf(current, `Sample ${shown(row.file)}`));
     stage.removeAttribute("tabindex");
   } else {
     const list = create("dl");
@@ -314,7 +333,7 @@ function drawClasses() {
   const add = element("add");
   add.hidden = !isNew;
   add.replaceChildren("Add class “", create("bdi", shown(typed)), "”");
-  const count = matches.length === 1 ? "1 class matches." : `${matches.length} classes match.`;
+  const count = matches.length === 1 ? "1 class matches." : `${matches.length || "No"} classes match.`;
   element("matches").textContent = typed === "" ? "" : count;
 }
 
@@ -334,12 +353,10 @@ function drawStripButton(index) {
 /** Makes a button per row. Its image is decoded when it comes into view: thousands at once would take seconds. */
 function makeStrip() {
   const strip = element("strip");
+  strip.classList.toggle("plain", !rows.some((row) => row.image));
   const load = (entries, observer) => {
     for (const entry of entries.filter((entry) => entry.isIntersecting)) {
-      const image = create("img");
-      image.alt = "";
-      image.src = rows[entry.target.dataset.index].image;
-      entry.target.prepend(image);
+      entry.target.prepend(imageOf(entry.target.dataset.index, ""));
       observer.unobserve(entry.target);
     }
   };
@@ -351,7 +368,7 @@ function makeStrip() {
     button.append(create("span"));
     stripButtons.push(button);
     drawStripButton(index);
-    if (row.image !== null) observer.observe(button);
+    if (row.image) observer.observe(button);
   }
   strip.append(...stripButtons);
 }
@@ -470,7 +487,7 @@ function start() {
   });
   makeStrip();
   show(nextUnanswered(-1) ?? 0);
-  if (isRestored) announce("", "Your earlier answers were restored.");
+  if (isRestored) announce("Your earlier answers were restored.", "");
 }
 
 start();
