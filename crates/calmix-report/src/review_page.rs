@@ -18,7 +18,7 @@ const SCRIPT: &str = include_str!("review_page/review.js");
 /// right ones.
 const POLICY: &str = "default-src 'none'; \
      script-src 'sha256-7tF53vlAu77LuWTT6zNLamk72ddQ/g1pv48ABj1j3e4='; \
-     style-src 'sha256-MAwNoO/30U+MRGGjClRSPjo1pIk+URbh/KqK8cMS4Ek='; \
+     style-src 'sha256-HbdNZ/Pl/j+aEAZOf3cWM8+C8VoTMdPQuNG4vfrs59E='; \
      img-src data:; base-uri 'none'; form-action 'none'";
 
 /// The reason of rows that are shown without a prediction.
