@@ -17,8 +17,8 @@ const SCRIPT: &str = include_str!("review_page/review.js");
 /// The content security policy with the SHA-256 digests of [`SCRIPT`] and [`STYLE`]. A test computes them; it prints the
 /// right ones.
 const POLICY: &str = "default-src 'none'; \
-     script-src 'sha256-7tF53vlAu77LuWTT6zNLamk72ddQ/g1pv48ABj1j3e4='; \
-     style-src 'sha256-HbdNZ/Pl/j+aEAZOf3cWM8+C8VoTMdPQuNG4vfrs59E='; \
+     script-src 'sha256-VsExdJnfpDI839WulrGTVb0oboZSXvUinNYnSr7R5Ww='; \
+     style-src 'sha256-izBv2ZFVWxYwRIaiM7fZwEMygZDJjZ1g6HnAxeee87E='; \
      img-src data:; base-uri 'none'; form-action 'none'";
 
 /// The reason of rows that are shown without a prediction.

@@ -288,7 +288,9 @@ function drawSample() {
   if (answer === null) element("answer").textContent = "Skipped";
   if (typeof answer === "string") element("answer").append("Answer: ", named(answer));
   const confirmation = element("confirm");
-  confirmation.hidden = row.given === null;
+  // Its place stays free, so that the classes do not move below the mouse.
+  confirmation.hidden = rows.every((row) => row.given === null);
+  confirmation.classList.toggle("absent", row.given === null);
   if (row.given !== null) {
     const key = create("kbd", "Enter");
     key.setAttribute("aria-hidden", "true");
