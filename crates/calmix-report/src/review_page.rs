@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use calmix_io::shown::{is_command, shown_lines};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 /// The colours and typography of the HTML report, and what this page adds.
 const STYLE: &str = concat!(include_str!("page/page.css"), include_str!("review_page/review.css"));
@@ -17,7 +17,7 @@ const SCRIPT: &str = include_str!("review_page/review.js");
 /// The content security policy with the SHA-256 digests of [`SCRIPT`] and [`STYLE`]. A test computes them; it prints the
 /// right ones.
 const POLICY: &str = "default-src 'none'; \
-     script-src 'sha256-VsExdJnfpDI839WulrGTVb0oboZSXvUinNYnSr7R5Ww='; \
+     script-src 'sha256-3izZOpMm0bOa5GEeuGfzNQJ50VcDlwM5UR/IQU6f8NY='; \
      style-src 'sha256-izBv2ZFVWxYwRIaiM7fZwEMygZDJjZ1g6HnAxeee87E='; \
      img-src data:; base-uri 'none'; form-action 'none'";
 
@@ -55,17 +55,28 @@ pub struct ReviewRow<'a> {
     /// `first`, `check`, `copies`, `random` or `margin`: the page has a sentence for each.
     pub why: &'a str,
     pub drawn: &'a str,
-    /// A data URL. It is a block of its own.
-    #[serde(serialize_with = "presence")]
+    /// A data URL.
+    #[serde(skip)]
     pub image: Option<&'a str>,
     /// The names and texts of columns.
     pub fields: &'a [(String, String)],
 }
 
+/// What the script reads first.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PageData<'a> {
+    #[serde(flatten)]
+    page: ReviewPage<'a>,
+    /// Whether a block of its own, behind the script, holds an image of the row.
+    has_image: Vec<bool>,
+}
+
 /// Writes the page.
 pub fn review_page(page: &ReviewPage<'_>) -> String {
     let rows: Vec<ReviewRow<'_>> = page.rows.iter().map(without_influence).collect();
-    let page = ReviewPage { rows: &rows, ..*page };
+    let has_image = rows.iter().map(|row| row.image.is_some()).collect();
+    let data = PageData { page: ReviewPage { rows: &rows, ..*page }, has_image };
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -80,7 +91,7 @@ pub fn review_page(page: &ReviewPage<'_>) -> String {
             }
             body.review {
                 (skeleton(page.title))
-                script type="application/json" id="data" { (PreEscaped(inert_json(&page))) }
+                script type="application/json" id="data" { (PreEscaped(inert_json(data))) }
                 script { (PreEscaped(SCRIPT)) }
                 // Behind the script: it runs before a browser has read thousands of images.
                 @for (at, row) in rows.iter().enumerate() {
@@ -99,11 +110,6 @@ fn without_influence<'a>(row: &ReviewRow<'a>) -> ReviewRow<'a> {
         RANDOM => ReviewRow { predicted: None, confidence: None, ..*row },
         _ => *row,
     }
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, clippy::ref_option)] // as serde calls it
-fn presence<S: Serializer>(image: &Option<&str>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_bool(image.is_some())
 }
 
 /// Returns the elements that the script fills.

@@ -268,7 +268,7 @@ function drawProgress() {
 function drawSample() {
   const row = rows[current];
   const stage = element("stage");
-  if (row.image) {
+  if (data.hasImage[current]) {
     stage.replaceChildren(imageOf(current, `Sample ${shown(row.file)}`));
     stage.removeAttribute("tabindex");
   } else {
@@ -355,7 +355,7 @@ function drawStripButton(index) {
 /** Makes a button per row. Its image is decoded when it comes into view: thousands at once would take seconds. */
 function makeStrip() {
   const strip = element("strip");
-  strip.classList.toggle("plain", !rows.some((row) => row.image));
+  strip.classList.toggle("plain", !data.hasImage.includes(true));
   const load = (entries, observer) => {
     for (const entry of entries.filter((entry) => entry.isIntersecting)) {
       entry.target.prepend(imageOf(entry.target.dataset.index, ""));
@@ -363,14 +363,14 @@ function makeStrip() {
     }
   };
   const observer = new IntersectionObserver(load, { root: strip, rootMargin: "0px 400px" });
-  for (const [index, row] of rows.entries()) {
+  for (const index of rows.keys()) {
     const button = create("button");
     button.type = "button";
     button.dataset.index = index;
     button.append(create("span"));
     stripButtons.push(button);
     drawStripButton(index);
-    if (row.image) observer.observe(button);
+    if (data.hasImage[index]) observer.observe(button);
   }
   strip.append(...stripButtons);
 }
