@@ -225,6 +225,7 @@ mod tests {
         let start = "<script type=\"application/json\" id=\"data\">";
         let (_, rest) = html.split_once(start).unwrap();
         let (json, _) = rest.split_once("</script>").unwrap();
+        assert!(json.is_ascii());
         serde_json::from_str(json).unwrap()
     }
 
