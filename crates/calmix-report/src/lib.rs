@@ -7,6 +7,7 @@
 //! | what does each plot show, and of which numbers? | [`plot`] |
 //! | how is a plot drawn? | [`svg`] |
 //! | how does it become one file that a browser shows? | [`page`] |
+//! | how does a user review labels in a browser? | [`review_page`] |
 //! | which setting is better by more than chance? | [`compare`] |
 //!
 //! Libraries never print, and this one writes no files: it returns their content.
@@ -17,4 +18,5 @@ pub mod error;
 pub mod page;
 pub mod plot;
 pub mod report;
+pub mod review_page;
 pub mod svg;
