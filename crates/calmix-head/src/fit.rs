@@ -121,7 +121,7 @@ pub fn fit(
             progress.check_stop()?;
             // With a validation split there are no folds, so these are empty.
             let unseen = unseen_labels(&samples, &of_folds, &folds.unseen);
-            let chosen = chosen_labels(&samples, &of_folds, settings.steps);
+            let chosen = chosen_labels(&samples, &of_folds, &folds.unseen, settings.steps);
             let predictions = if let Some(validation) = validation {
                 predictions_of(&samples, validation, &trained.ema, settings.steps)?
             } else {

@@ -13,10 +13,10 @@ use calmix_core::schedule::Start;
 use calmix_head::fit::{Candidate, HeadFit};
 use calmix_head::progress::FitProgress;
 use calmix_head::projection::Projection;
-use calmix_head::samples::ValidationSamples;
+use calmix_head::samples::{HeadSamples, ValidationSamples};
 use calmix_head::settings::HeadSettings;
 use calmix_head::{HeadError, fit};
-use calmix_metrics::predictions::EvalSet;
+use calmix_metrics::predictions::{EvalSet, Predictions};
 
 use crate::scene::{CLASSES, Scene, settings};
 
@@ -99,6 +99,42 @@ fn every_label_is_predicted_by_a_head_without_it_and_the_head_is_good() {
     let right = right.count();
     assert!(right * 10 > rows.len() * 7, "{right} of {}", rows.len());
     assert_eq!(head.trained.log.len(), 6);
+}
+
+#[test]
+fn chosen_labels_are_trained_on_but_calibrate_nothing() {
+    let scene = Scene::new(6);
+    let settings = settings(softmatch());
+    let chosen: Vec<usize> = (0..12).collect();
+    let fit_samples = |samples| {
+        let stop = AtomicBool::new(false);
+        fit(samples, &scene.rows(true), None, &settings, 2, &FitProgress::new(&stop)).expect("a head")
+    };
+    let all = fit_samples(scene.samples());
+    let marked = fit_samples(HeadSamples { chosen: &chosen, ..scene.samples() });
+    let head = |fitted: &HeadFit| fitted.heads[0].clone();
+    assert_eq!(head(&marked).trained.ema.numbers(), head(&all).trained.ema.numbers());
+    let ids = scene.samples().ids;
+    assert_eq!(head(&marked).predictions.ids, ids[12..30]);
+    assert_eq!(head(&marked).chosen.ids, ids[..12]);
+    assert_eq!((head(&all).predictions.ids.len(), head(&all).chosen.ids.len()), (30, 0));
+    let logits = |predictions: &Predictions| predictions.logits.clone();
+    let marked_logits = [logits(&head(&marked).chosen), logits(&head(&marked).predictions)].concat();
+    assert_eq!(marked_logits, logits(&head(&all).predictions));
+    assert_ne!(marked.heads[0].nll, all.heads[0].nll);
+}
+
+#[test]
+fn class_with_one_chosen_label_holds_out_its_random_one() {
+    let scene = Scene::new(2);
+    let stop = AtomicBool::new(false);
+    // The first label of each class is chosen, the second drawn at random.
+    let chosen: Vec<usize> = (0..CLASSES).collect();
+    let samples = HeadSamples { chosen: &chosen, ..scene.samples() };
+    let progress = FitProgress::new(&stop);
+    let fitted = fit(samples, &scene.rows(true), None, &settings(softmatch()), 2, &progress).expect("a head");
+    assert_eq!(fitted.heads[0].predictions.ids.len(), CLASSES);
+    assert!(fitted.heads[0].unseen.is_empty());
 }
 
 #[test]

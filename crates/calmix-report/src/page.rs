@@ -5,7 +5,7 @@
 
 mod html;
 
-pub use html::html;
+pub use html::{data_url, html};
 
 use crate::error::ReportError;
 use crate::plot::{self, PlotView};

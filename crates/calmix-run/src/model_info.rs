@@ -303,6 +303,7 @@ mod tests {
             calibration: None,
             held_out: None,
             calibration_blake3: String::new(),
+            label_draws: LabelDraws::default(),
         }
     }
 

@@ -62,6 +62,7 @@ mod texts;
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Prepare(prepare::PrepareArgs),
+    Demo(labelling::demo::DemoArgs),
     Review(labelling::review::ReviewArgs),
     Train(train::TrainArgs),
     Resume(resume::ResumeArgs),

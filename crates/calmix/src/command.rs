@@ -46,6 +46,7 @@ pub fn run(command: Command, trainers: &Trainers<'_>) -> Result<Exit> {
         Command::Completions(command) => command.run(),
         #[cfg(feature = "man")]
         Command::Man(command) => command.run(),
+        Command::Demo(args) => labelling::demo::run(&args, trainers).map_err(explained),
         Command::Review(args) => labelling::review::run(&args).map_err(explained),
         Command::Train(args) => train::run(&args, trainers).map_err(explained),
         Command::Resume(args) => resume::run(&args, trainers).map_err(explained),

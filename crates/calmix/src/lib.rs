@@ -45,6 +45,7 @@ pub mod model;
 pub mod output;
 pub mod predict;
 mod review;
+mod shapes;
 #[doc(hidden)]
 pub mod process;
 #[cfg(feature = "https")]

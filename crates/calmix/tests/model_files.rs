@@ -6,6 +6,7 @@ use std::path::Path;
 use calmix::metrics::held_out::HeldOut;
 use calmix::recipe::network::HeadKind;
 use calmix::recipe::precision::Precision;
+use calmix::run::label_draws::LabelDraws;
 use calmix::run::model_info::{FORMAT, HeadInfo, ModelInfo};
 use calmix::run::tensor_files::head_files::{head_bytes, projection_bytes};
 use calmix_head::network::Head;
@@ -42,6 +43,7 @@ pub(crate) fn write_model(
         calibration: None,
         held_out,
         calibration_blake3: String::new(),
+        label_draws: LabelDraws::default(),
     };
     let weights = info.embed(&head_bytes(head).unwrap()).unwrap();
     fs::write(run.join("model.safetensors"), weights).unwrap();

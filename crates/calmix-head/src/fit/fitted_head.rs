@@ -155,9 +155,16 @@ pub(crate) fn out_of_fold(
     of_rows(samples, rows, EvalSet::OutOfFold, step)
 }
 
-/// Returns the out-of-fold predictions of the labels that were chosen, by ascending id.
-pub(crate) fn chosen_labels(samples: &HeadSamples<'_>, rows: &FoldLogits, step: u64) -> Predictions {
-    let chosen = samples.chosen.iter().filter_map(|&row| Some((row, rows.get(&row)?.clone())));
+/// Returns the out-of-fold predictions of the labels that were chosen and whose class the head of the fold was trained on, by
+/// ascending id.
+pub(crate) fn chosen_labels(
+    samples: &HeadSamples<'_>,
+    rows: &FoldLogits,
+    unseen: &BTreeSet<usize>,
+    step: u64,
+) -> Predictions {
+    let chosen = samples.chosen.iter().filter(|row| !unseen.contains(row));
+    let chosen = chosen.filter_map(|&row| Some((row, rows.get(&row)?.clone())));
     of_rows(samples, chosen, EvalSet::Chosen, step)
 }
 

@@ -292,8 +292,8 @@ fn image(example: &ExamplePrediction) -> Markup {
     };
     let name = example.name.as_deref().unwrap_or_default();
     let image = example.images.as_ref().and_then(|[small, large]| {
-        let small = data_url(small, SIDES[0])?;
-        let large = data_url(large, SIDES[1])?;
+        let small = data_url(SIDES[0] as u32, SIDES[0] as u32, small)?;
+        let large = data_url(SIDES[1] as u32, SIDES[1] as u32, large)?;
         Some(html! {
             img src=(small) srcset={ (small) " 48w, " (large) " 96w" } sizes="96px" width="96" height="96"
                 alt=(name) title=(name);
@@ -334,11 +334,10 @@ fn number_class(cell: &TableCell) -> Option<&'static str> {
     (!matches!(cell, TableCell::Text(_))).then_some("n")
 }
 
-/// Encodes a square RGB image as a data URL; `None` if it cannot be encoded.
-fn data_url(pixels: &[u8], side: usize) -> Option<String> {
+/// Encodes an RGB image as a data URL; `None` if it cannot be encoded.
+pub fn data_url(width: u32, height: u32, pixels: &[u8]) -> Option<String> {
     let mut bytes = Vec::new();
-    let side = u32::try_from(side).ok()?;
-    let mut encoder = png::Encoder::new(&mut bytes, side, side);
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_compression(png::Compression::Balanced);
     let mut writer = encoder.write_header().ok()?;
@@ -353,7 +352,7 @@ mod tests {
 
     #[test]
     fn data_url_needs_all_pixels() {
-        assert_eq!(data_url(&[0; 11], 2), None);
-        assert!(data_url(&[0; 12], 2).unwrap().starts_with("data:image/png;base64,iVBORw0KGgo"));
+        assert_eq!(data_url(2, 2, &[0; 11]), None);
+        assert!(data_url(2, 2, &[0; 12]).unwrap().starts_with("data:image/png;base64,iVBORw0KGgo"));
     }
 }

@@ -1,3 +1,4 @@
 //! The arguments of the commands that get a pool of samples labelled.
 
+pub mod demo;
 pub mod review;

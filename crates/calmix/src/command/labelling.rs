@@ -1,3 +1,4 @@
 //! The commands that get a pool of samples labelled.
 
+pub(super) mod demo;
 pub(super) mod review;

@@ -2,15 +2,25 @@
 
 use calmix_io::text::counted;
 use calmix_metrics::abstention::min_labels;
+use calmix_metrics::calibrator::CalibratorKind;
 use calmix_metrics::conformal::Conformal;
+use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::held_out::HeldOut;
+use calmix_metrics::predictions::EvalSet;
 use calmix_run::label_draws::LabelDraws;
 
-/// Describes the labels behind the guarantees in at most three sentences; `None` if no labels were held out.
-pub(crate) fn guarantee_basis(held_out: Option<&HeldOut>, draws: LabelDraws) -> Option<String> {
-    let count = held_out?.group_count() as u64;
-    let what = if held_out?.group_count() < held_out?.len() { "group of labels" } else { "label" };
-    let counted = counted(count, what);
+/// Describes in at most three sentences the labels that guarantees rest on, or would rest on if there were enough: those that the
+/// model stores, or the evaluated ones if it stores none.
+pub(crate) fn guarantee_basis(held_out: Option<&HeldOut>, evaluation: &Evaluation, draws: LabelDraws) -> Option<String> {
+    let (count, is_grouped) = match held_out {
+        Some(held_out) => (held_out.group_count() as u64, held_out.group_count() < held_out.len()),
+        None if evaluation.split == EvalSet::Test => return None,
+        None => (evaluation.observations(), evaluation.groups.is_some()),
+    };
+    Some(described(&counted(count, if is_grouped { "group of labels" } else { "label" }), count, draws))
+}
+
+fn described(counted: &str, count: u64, draws: LabelDraws) -> String {
     let mut text = if draws.is_unknown() {
         format!("Guarantees take the {counted} as drawn at random; mark chosen ones in a column `drawn`")
     } else if draws.by_class > 0 {
@@ -26,7 +36,7 @@ pub(crate) fn guarantee_basis(held_out: Option<&HeldOut>, draws: LabelDraws) -> 
         text += " Only sets of `--sets lac-by-class` hold for any mix of classes; the other sets and the precision hold if all \
                  classes are equally frequent.";
     }
-    Some(text)
+    text
 }
 
 fn are(count: u64) -> String {
@@ -35,8 +45,11 @@ fn are(count: u64) -> String {
 
 /// Says which guarantees this number of labels suffices for, and how many labels the next one lacks.
 fn sufficiency(count: u64) -> String {
-    let coverage =
-        |share: f64| (format!("{:.0}% coverage", 100.0 * share), Conformal::min_labels(1.0 - share));
+    let coverage = |share: f64| {
+        // Without a calibrator there are no prediction sets.
+        let needed = Conformal::min_labels(1.0 - share).max(CalibratorKind::Temperature.min_labels());
+        (format!("{:.0}% coverage", 100.0 * share), needed)
+    };
     let precision =
         |share: f64| (format!("{:.0}% precision", 100.0 * share), min_labels(share, HeldOut::DELTA));
     let targets = [coverage(0.9), precision(0.9), precision(0.95)];
@@ -61,9 +74,8 @@ fn sufficiency(count: u64) -> String {
 mod tests {
     use super::*;
 
-    fn of(labels: usize, draws: LabelDraws) -> String {
-        let held_out = HeldOut { label: vec![0; labels], ..HeldOut::default() };
-        guarantee_basis(Some(&held_out), draws).unwrap()
+    fn of(labels: u64, draws: LabelDraws) -> String {
+        described(&counted(labels, "label"), labels, draws)
     }
 
     #[test]
@@ -73,7 +85,7 @@ mod tests {
             of(22, random(22)),
             "22 labels drawn at random. Enough for 90% coverage, 90% precision; 95% precision needs at least 23 more."
         );
-        assert_eq!(of(8, random(8)), "8 labels drawn at random. 90% coverage needs at least 1 more.");
+        assert_eq!(of(8, random(8)), "8 labels drawn at random. 90% coverage needs at least 2 more.");
         let all = of(60, LabelDraws { chosen: 1, ..random(60) });
         assert_eq!(
             all,
@@ -92,6 +104,5 @@ mod tests {
         let by_class = of(60, LabelDraws { by_class: 60, ..LabelDraws::default() });
         assert!(by_class.starts_with("60 labels drawn in equal numbers per class."), "{by_class}");
         assert!(by_class.ends_with("hold if all classes are equally frequent."), "{by_class}");
-        assert_eq!(guarantee_basis(None, LabelDraws::default()), None);
     }
 }

@@ -108,7 +108,7 @@ fn result(run: &Path) -> Result<String> {
         let left_out = model.held_out.as_ref().filter(|_| evaluation.split == EvalSet::OutOfFold);
         let left_out = left_out.and_then(|held_out| left_out_labels(held_out, &model.classes));
         let left_out = left_out.map(|text| sentence(&text) + "\n").unwrap_or_default();
-        let basis = guarantee_basis(model.held_out.as_ref(), model.label_draws);
+        let basis = guarantee_basis(model.held_out.as_ref(), evaluation, model.label_draws);
         let basis = basis.map(|text| sentence(&text) + "\n").unwrap_or_default();
         format!("{verdict}\n\n{}{left_out}{basis}{reason}", metric_table::short_table(evaluation, kind))
     } else {

@@ -120,6 +120,8 @@ pub fn runs_without_libtorch(command: &Command, fastest: FastestDevice) -> bool 
         | Command::Compare(_)
         | Command::Push(_)
         | Command::Report(_)
+        | Command::Review(_)
+        | Command::Demo(_)
         | Command::Recipes(_)
         | Command::Weights(_)
         | Command::Completions(_) => true,

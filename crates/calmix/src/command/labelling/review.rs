@@ -20,12 +20,12 @@ use calmix_lifecycle::prepared_dataset::{is_stale, open_samples};
 use calmix_lifecycle::run_samples::RunSamples;
 use calmix_lifecycle::start::Draft;
 use calmix_recipe::device::Device;
-use calmix_recipe::{Data, HEAD_RECIPE, Layers, Recipe, Resolved, VECTORS_RECIPE};
+use calmix_recipe::{Data, HEAD_RECIPE, Layers, Recipe, Resolved, SourceName, VECTORS_RECIPE};
 use calmix_report::review_page::{self, ReviewPage, review_page};
 use calmix_run::pretrained::weights_folder::WeightsFolder;
 use calmix_run::read::{self, inspect};
 use calmix_run::run::Paths;
-use calmix_run::sink::WorkProgress;
+use calmix_run::sink::{Sink, WorkProgress};
 use serde_json::json;
 
 use crate::args::labelling::review::{ChooseRule, ReviewArgs};
@@ -39,7 +39,7 @@ use crate::review::{
     Pool, Reason, ReviewRow, RowCounts, RowPlan, SampleTexts, conflicting_copies, held_out_predictions,
     least_certain, thumbnail, to_csv,
 };
-use crate::terminal::progress::show_work;
+use crate::terminal::progress::ProgressSink;
 use crate::terminal::{clear_line, print, print_json, sentence, warn};
 
 const CSV: &str = "review.csv";
@@ -67,7 +67,7 @@ enum RecipeSoFar {
     OfRun(Box<Recipe>),
 }
 
-pub fn run(args: &ReviewArgs) -> Result<Exit> {
+pub(crate) fn run(args: &ReviewArgs) -> Result<Exit> {
     if !(0.0..=1.0).contains(&args.random) {
         let message = format!("--random is {}, expected a share from 0 to 1", args.random);
         return Err(CliError::invalid(message).hint("--random 0.3").into());
@@ -191,7 +191,8 @@ impl Subject {
             }
         };
         let ids = some_ids(plan, &recipe.recipe);
-        let mut on_progress = |progress: &WorkProgress| show_work(progress, args.quiet);
+        let mut shown = ProgressSink::new(&recipe.recipe, args.quiet);
+        let mut on_progress = |progress: &WorkProgress| drop(shown.work(progress));
         let work = PoolWork { stop, warn: Arc::new(warn), on_progress: &mut on_progress };
         let vectors = pool_vectors(&recipe, &self.dataset, &ids, work)?;
         clear_line();
@@ -252,7 +253,8 @@ impl Subject {
         let pool = plan.pool;
         let mut ids = some_ids(plan, recipe);
         ids.retain(|&id| pool.index_of(id).is_some_and(|index| pool.samples[index].label.is_none()));
-        let mut on_progress = |progress: &WorkProgress| show_work(progress, args.quiet);
+        let mut shown = ProgressSink::new(recipe, args.quiet);
+        let mut on_progress = |progress: &WorkProgress| drop(shown.work(progress));
         let work = PoolWork { stop, warn: Arc::new(warn), on_progress: &mut on_progress };
         let (ids, logits) = pool_logits(run, recipe, &self.dataset, &ids, work)?;
         clear_line();
@@ -279,22 +281,28 @@ impl Subject {
             "" => SampleTexts::default(),
             list => SampleTexts::read(Path::new(list), &columns),
         };
-        let has_images = !self.data.is_vectors();
+        let has_images = self.data.source != SourceName::Vectors;
         let mut shown_rows = Vec::with_capacity(rows.len());
+        let mut images = Vec::with_capacity(rows.len());
+        let mut fields = Vec::with_capacity(rows.len());
         for row in rows {
             let sample = &pool.samples[row.sample];
-            let class = |label: u32| pool.class(label).to_owned();
-            let given = sample.label.map(class);
+            images.push(if has_images { thumbnail(&self.dataset, sample.id, rows.len())? } else { None });
+            fields.push(texts.of(&sample.name));
+        }
+        for ((row, image), fields) in rows.iter().zip(&images).zip(&fields) {
+            let sample = &pool.samples[row.sample];
+            let given = sample.label.map(|label| pool.class(label));
             shown_rows.push(review_page::ReviewRow {
-                file: sample.name.clone(),
-                label: given.clone().filter(|_| row.is_answered),
+                file: &sample.name,
+                label: given.filter(|_| row.is_answered),
                 given,
-                predicted: row.predicted.map(|(label, _)| class(label)),
+                predicted: row.predicted.map(|(label, _)| pool.class(label)),
                 confidence: row.predicted.map(|(_, confidence)| confidence),
-                why: row.reason.word().to_owned(),
-                drawn: row.drawn.word().to_owned(),
-                image: if has_images { thumbnail(&self.dataset, sample.id, rows.len())? } else { None },
-                fields: texts.of(&sample.name),
+                why: row.reason.word(),
+                drawn: row.drawn.word(),
+                image: image.as_deref(),
+                fields,
             });
         }
         // The answers that a browser keeps belong to exactly these rows.
@@ -307,15 +315,15 @@ impl Subject {
             csv_name: CSV,
             command: &self.next_command(CSV),
         };
-        atomic_file::write(args.out.join(PAGE), review_page(&page).as_bytes())?;
-        atomic_file::write(args.out.join(CSV), &csv)?;
+        atomic_file::write(&args.out.join(PAGE), review_page(&page).as_bytes())?;
+        atomic_file::write(&args.out.join(CSV), &csv)?;
         Ok(())
     }
 
     /// Returns the command that puts the answers into the list of labels.
     fn next_command(&self, csv: &str) -> String {
         let labels = match self.data.labels.as_str() {
-            _ if !self.data.is_vectors() => String::new(),
+            _ if self.data.source != SourceName::Vectors => String::new(),
             "" => " --labels labels.csv".to_owned(),
             labels => format!(" --labels {}", shell_quoted(&as_typed(labels))),
         };
