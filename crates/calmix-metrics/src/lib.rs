@@ -16,6 +16,7 @@
 //! | how easy were the samples of a run? | [`margins`] |
 //! | how good were the pseudo-labels of a run? | [`pseudo_labels`] |
 //! | where is the minimum of a smooth convex function? | [`lbfgs`] |
+//! | how well do two people agree on labels? | [`agreement`] |
 //! | which inputs are invalid? | [`error`] |
 //!
 //! Measures a confidence and calibrates it; `cargo run -p calmix-metrics --example calibrate_logits FILE` does so with your own
@@ -43,6 +44,7 @@
 #![warn(missing_docs)]
 
 pub mod abstention;
+pub mod agreement;
 pub mod calibrator;
 mod checked;
 pub mod conformal;
