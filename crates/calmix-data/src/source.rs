@@ -8,6 +8,7 @@
 
 pub mod cifar;
 pub mod folder;
+pub mod folder_lists;
 pub mod idx;
 mod image_files;
 pub mod images;

@@ -12,7 +12,8 @@
 //! ([`groups`](crate::groups)); an empty field means its own group. A column `drawn` says how a label was
 //! [drawn](calmix_formats::labels::drawn). Other columns are ignored. Names are relative to the
 //! list, with `/`. A row without a label is an unlabelled image. Byte order marks and all line endings are accepted. The
-//! list is in the root, or there is one in each of `train`, `val` and `test`.
+//! list is in the root, or there is one in each of `train`, `val` and `test`; `unlabelled` beside them may have one, too, whose
+//! labelled rows belong to `train`.
 //!
 //! Labelled rows become the subset `train` (or that of their folder), in the order of the list; unlabelled rows become
 //! `unlabelled`. The classes are all labels in byte order, so the same images in a [folder per class](super::folder) have
@@ -22,7 +23,7 @@
 //! decoded is left out and listed in the summary.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use calmix_formats::image_kind::has_image_extension;
 use calmix_formats::labels::columns::LabelColumns;
@@ -33,7 +34,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Inspection;
 use super::image_files::{ImageFiles, Origin};
-use super::layout::{SPLITS, UNLABELLED, split};
+use super::layout::{SPLITS, TRAIN, UNLABELLED, split};
 use crate::data_warning::DataWarning;
 use crate::error::DataError;
 use crate::manifest::{Encoding, ManifestBuilder, Prepared};
@@ -75,7 +76,7 @@ pub fn has_list(root: &Path) -> bool {
 /// Returns whether `root`, or a split in it, has a list with columns for images and labels.
 pub fn has_labels(root: &Path) -> bool {
     let lists = find_lists(root).unwrap_or_default();
-    lists.iter().any(|(_, folder, list)| csv_table::has_labels(root, &root.join(folder).join(list)))
+    lists.iter().any(|list| csv_table::has_labels(root, &list.path(root)))
 }
 
 /// Returns whether any row of a list has a label.
@@ -97,8 +98,8 @@ pub(super) fn has_label(root: &Path, columns: &LabelColumns) -> Result<bool, Dat
 pub fn prepare(root: &Path, target: &Path, options: &LabelsCsvOptions) -> Result<Prepared, DataError> {
     let lists = find_lists(root)?;
     let mut tables = Vec::with_capacity(lists.len());
-    for (subset, folder, list) in lists {
-        tables.push((subset, LabelTable::read(root, &folder, &list, &options.columns)?));
+    for ListPlace { subset, folder, name } in lists {
+        tables.push((subset, LabelTable::read(root, &folder, &name, &options.columns)?));
     }
     let labels = tables.iter().flat_map(|(_, table)| &table.rows).filter_map(|row| row.label.as_deref());
     let classes: Vec<String> = labels.collect::<BTreeSet<_>>().into_iter().map(str::to_owned).collect();
@@ -117,7 +118,8 @@ pub fn prepare(root: &Path, target: &Path, options: &LabelsCsvOptions) -> Result
     }
     for (subset, table) in &tables {
         image_files.flush(&mut builder)?;
-        builder.subset(subset);
+        // `train` and `unlabelled` may each have a list of `train`.
+        builder.continue_subset(subset);
         for row in &table.rows {
             let label = row.label.as_ref().and_then(|label| classes.binary_search(label).ok());
             if let Some(label) = label {
@@ -171,20 +173,53 @@ fn add_unlabelled(
     Ok(())
 }
 
-/// Finds the lists below `root`: subset, folder and name of each.
-fn find_lists(root: &Path) -> Result<Vec<(&'static str, String, String)>, DataError> {
-    if let Some(list) = list_in(root, "")? {
-        return Ok(vec![("train", String::new(), list)]);
+/// Where a list of labels is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListPlace {
+    /// The subset of its labelled rows.
+    pub subset: &'static str,
+    /// Its folder below the root; empty for the root itself.
+    pub folder: String,
+    /// Its file name.
+    pub name: String,
+}
+
+impl ListPlace {
+    /// Returns the path of the list.
+    pub fn path(&self, root: &Path) -> PathBuf {
+        root.join(&self.folder).join(&self.name)
+    }
+}
+
+/// Finds the lists below `root`, those of `train` first; none if neither the root nor a split has one.
+///
+/// # Errors
+/// If a folder cannot be listed, or has two lists.
+pub fn existing_lists(root: &Path) -> Result<Vec<ListPlace>, DataError> {
+    if let Some(name) = list_in(root, "")? {
+        return Ok(vec![ListPlace { subset: TRAIN, folder: String::new(), name }]);
     }
     let mut lists = Vec::new();
+    let mut of_unlabelled = Vec::new();
     for folder in contents(root, "")?.folders {
-        if let Some(subset) = split(&folder).filter(|subset| *subset != UNLABELLED)
-            && let Some(list) = list_in(root, &folder)?
-        {
-            lists.push((subset, folder, list));
+        let Some(subset) = split(&folder) else { continue };
+        let Some(name) = list_in(root, &folder)? else { continue };
+        if subset == UNLABELLED {
+            of_unlabelled.push(ListPlace { subset: TRAIN, folder, name });
+        } else {
+            lists.push(ListPlace { subset, folder, name });
         }
     }
-    lists.sort_by_key(|(subset, ..)| SPLITS.iter().position(|(name, _)| name == subset));
+    // Beside folders of classes instead of splits with lists, a list in `unlabelled` would hide the classes.
+    if !lists.is_empty() {
+        lists.append(&mut of_unlabelled);
+    }
+    lists.sort_by_key(|list| SPLITS.iter().position(|(name, _)| *name == list.subset));
+    Ok(lists)
+}
+
+fn find_lists(root: &Path) -> Result<Vec<ListPlace>, DataError> {
+    let lists = existing_lists(root)?;
     if lists.is_empty() {
         let problem = "there is no labels.csv or metadata.csv in it";
         return Err(DataError::content(root, problem).hint("create one with the columns `file` and `label`"));

@@ -21,6 +21,8 @@ pub(super) use self::group_level::GroupLevel;
 /// The class folders of a dataset.
 #[derive(Debug, Default)]
 pub(super) struct ClassFolders {
+    /// Whether the folders of the root are splits.
+    pub(super) has_splits: bool,
     /// The folders, sorted by subset and class.
     pub(super) folders: Vec<ClassFolder>,
     /// The number of files in all of them.
@@ -44,6 +46,7 @@ impl ClassFolders {
             FolderLayout::Classes => false,
             FolderLayout::Splits => true,
         };
+        found.has_splits = has_splits;
         if has_splits {
             found.add_splits(root, &top, layout)?;
         } else {

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 use calmix_formats::element_type::ElementType;
 use calmix_formats::error::FormatError;
+use calmix_formats::labels::columns::LabelColumns;
 use calmix_formats::labels::text::may_be_missing;
 use calmix_formats::listing::walk;
 use calmix_formats::read_at::ReadAt;
@@ -93,9 +94,20 @@ pub fn prepare(
     builder.finish()
 }
 
+/// Checks the text of a CSV of labels for `rows` vectors: everything but whether its ids exist. `path` is for messages.
+///
+/// # Errors
+/// If [`prepare`] would refuse it.
+pub fn check_list(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Result<(), DataError> {
+    LabelList::parse(path, text, columns, rows).map(drop)
+}
+
 /// Opens the vectors. If the labels are in a separate file, the columns that the user named belong to that file, and the
 /// vectors use the same id column or one with a usual name.
-fn open(root: &Path, has_list: bool, options: &VectorOptions) -> Result<VectorSource, FormatError> {
+///
+/// # Errors
+/// If the vectors cannot be opened.
+pub fn open(root: &Path, has_list: bool, options: &VectorOptions) -> Result<VectorSource, FormatError> {
     if !has_list {
         return VectorSource::open(root, options);
     }

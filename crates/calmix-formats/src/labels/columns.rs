@@ -169,6 +169,56 @@ pub fn find(
     Ok(ListColumns { path, label, group, drawn })
 }
 
+/// The columns of a list of labels of vectors.
+#[derive(Debug, Clone, Copy)]
+pub struct VectorListColumns {
+    /// The index of the column of ids; `None` if the lines are in the order of the rows.
+    pub id: Option<usize>,
+    /// The index of the column of labels.
+    pub label: usize,
+    /// The index of the column of splits, if any.
+    pub split: Option<usize>,
+    /// The index of the column of groups, if any.
+    pub group: Option<usize>,
+    /// The index of the column of draws, if any.
+    pub drawn: Option<usize>,
+    /// Whether the only column does not have a usual name: its header may be the first label.
+    pub is_unusual: bool,
+}
+
+/// Finds the columns in the header of a list of labels of vectors; `at` adds the line to an error.
+///
+/// # Errors
+/// If there is no column of labels, or several have usual names.
+pub fn find_for_vectors(
+    header: &StringRecord,
+    columns: &LabelColumns,
+    at: &impl Fn(FormatProblem) -> FormatError,
+) -> Result<VectorListColumns, FormatError> {
+    check_separator(header, at)?;
+    let id = id_column(header, columns).map_err(at)?;
+    let named = label_column(header, columns).map_err(at)?;
+    // A list with a single column holds labels, whatever its header says.
+    let is_unusual = header.len() == 1 && named.is_none();
+    let Some(label) = named.or(is_unusual.then_some(0)) else {
+        let all = header.iter().collect::<Vec<_>>().join(", ");
+        return Err(at(FormatProblem::Ambiguous {
+            what: format!("no column holds the label; the columns are: {all}"),
+            readings: vec![
+                "if one of them does, use --label-column NAME".into(),
+                "if the header line is missing, add it, such as id,label".into(),
+            ],
+        }));
+    };
+    let id = id.filter(|&id| id != label);
+    // The user may have assigned these columns another role.
+    let is_free = |column: &usize| *column != label && Some(*column) != id;
+    let group = group_column(header).map_err(at)?.filter(is_free);
+    let drawn = drawn_column(header).filter(is_free);
+    let split = header.iter().position(|name| simplified(name) == "split");
+    Ok(VectorListColumns { id, label, split, group, drawn, is_unusual })
+}
+
 /// Refuses a header whose columns are not separated by commas.
 pub fn check_separator(
     header: &StringRecord,

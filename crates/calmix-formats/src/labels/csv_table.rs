@@ -14,6 +14,7 @@ use super::drawn::Drawn;
 use super::text::{parse_class, parse_group};
 use crate::csv_lines::LineCount;
 use crate::error::FormatError;
+use crate::listing::below;
 
 /// The maximum size of a list, in bytes: ten million rows.
 const MAX_LIST_BYTES: u64 = 1 << 30;
@@ -49,47 +50,88 @@ impl LabelTable {
     /// If it cannot be read, contradicts itself, or names a file that does not exist.
     pub fn read(root: &Path, folder: &str, list: &str, columns: &LabelColumns) -> Result<Self, FormatError> {
         let path = root.join(folder).join(list);
-        let text = read_text(root, &path, MAX_LIST_BYTES)?;
+        let text = read_list(root, &path)?;
+        Self::parse(root, folder, &path, &text, columns)
+    }
+
+    /// Reads the text of a list in the folder `folder` below `root`; `path` is for messages.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn parse(
+        root: &Path,
+        folder: &str,
+        path: &Path,
+        text: &[u8],
+        columns: &LabelColumns,
+    ) -> Result<Self, FormatError> {
         let mut rows = Vec::new();
-        read_rows(&text, &path, columns, |line, row| {
-            let file = &row.file;
-            let at = |text: String| FormatError::content(&path, text).at(format!("line {line}"));
-            let name = if folder.is_empty() { file.clone() } else { format!("{folder}/{file}") };
-            let full = root.join(&name);
-            if full.is_dir() {
-                return Err(at(format!("{file} is a folder")).hint("write one row per image in it"));
-            }
-            if !full.exists() {
-                let error = at(format!("there is no file {file}"));
-                return Err(error.hint(suggest(&full)));
-            }
+        read_rows(without_mark(text), path, columns, |line, row| {
+            let name = below(folder, &row.file);
+            check_file(root, &name, &row.file, &|text| {
+                FormatError::content(path, text).at(format!("line {line}"))
+            })?;
             rows.push(LabelRow { file: name, ..row });
             Ok(())
         })?;
-        Ok(Self { path, rows })
+        Ok(Self { path: path.to_owned(), rows })
     }
+}
+
+/// Checks that the file `name` below `root` exists; `file` is its name in a message, to which `at` adds the line.
+///
+/// # Errors
+/// If it does not, or is a folder.
+pub fn check_file(
+    root: &Path,
+    name: &str,
+    file: &str,
+    at: &impl Fn(String) -> FormatError,
+) -> Result<(), FormatError> {
+    let full = root.join(name);
+    if full.is_dir() {
+        return Err(at(format!("{file} is a folder")).hint("write one row per image in it"));
+    }
+    if !full.exists() {
+        return Err(at(format!("there is no file {file}")).hint(suggest(&full)));
+    }
+    Ok(())
 }
 
 /// Returns whether the header of a list has a column for the image and one for its label.
 pub fn has_labels(root: &Path, path: &Path) -> bool {
     const START: u64 = 64 << 10;
-    let Ok(text) = read_text(root, path, START) else { return false };
+    let Ok(text) = read_start(root, path, START) else { return false };
     let mut record = StringRecord::new();
-    let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_slice());
+    let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(without_mark(&text));
     reader.read_record(&mut record).is_ok_and(|read| read && columns::has_image_and_label(&record))
 }
 
-/// Reads at most `longest` bytes of the list, without its byte order mark.
-fn read_text(root: &Path, path: &Path, longest: u64) -> Result<Vec<u8>, FormatError> {
+/// Reads the bytes of a list, with its byte order mark.
+///
+/// # Errors
+/// If it cannot be read, lies outside `root`, or is too large.
+pub fn read_list(root: &Path, path: &Path) -> Result<Vec<u8>, FormatError> {
+    let text = read_start(root, path, MAX_LIST_BYTES)?;
+    if text.len() as u64 == MAX_LIST_BYTES {
+        return Err(FormatError::limit(path, format!("the list is larger than {MAX_LIST_BYTES} bytes"))
+            .hint("split it into one list each for train, val and test"));
+    }
+    Ok(text)
+}
+
+/// Returns a text without its byte order mark, if any.
+pub fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
+}
+
+/// Reads at most `longest` bytes of a list.
+fn read_start(root: &Path, path: &Path, longest: u64) -> Result<Vec<u8>, FormatError> {
     safe_path::check(root, path)?;
     let mut text = Vec::new();
     let read = File::open(path).and_then(|file| file.take(longest).read_to_end(&mut text));
     read.map_err(|error| FormatError::new(path, error))?;
-    if longest == MAX_LIST_BYTES && text.len() as u64 == MAX_LIST_BYTES {
-        return Err(FormatError::limit(path, format!("the list is larger than {MAX_LIST_BYTES} bytes"))
-            .hint("split it into one list each for train, val and test"));
-    }
-    Ok(text.strip_prefix(b"\xef\xbb\xbf").map(<[u8]>::to_vec).unwrap_or(text))
+    Ok(text)
 }
 
 /// Calls `visit` with every row and its line. Files are relative to the list.
@@ -147,7 +189,11 @@ fn read_rows(
     Ok(())
 }
 
-fn read_record(
+/// Reads the next record of a list; `lines` counts those of the text.
+///
+/// # Errors
+/// If it is not UTF-8.
+pub fn read_record(
     reader: &mut csv::Reader<impl Read>,
     record: &mut StringRecord,
     path: &Path,

@@ -10,10 +10,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use calmix_formats::error::{FormatError, FormatProblem};
-use calmix_formats::labels::columns::{
-    LabelColumns, check_separator, drawn_column, group_column, id_column, label_column, simplified,
-};
-use calmix_formats::labels::csv_table::DRAWN_HINT;
+use calmix_formats::labels::columns::{self, LabelColumns, VectorListColumns};
+use calmix_formats::labels::csv_table::{DRAWN_HINT, without_mark};
 use calmix_formats::labels::drawn::Drawn;
 use calmix_formats::labels::text::{parse_group, parse_label};
 use calmix_formats::vectors::{LabelStream, NpyFile, VectorPlace};
@@ -87,8 +85,17 @@ impl LabelList {
             let problem = format!("the list is larger than {MAX_LIST_BYTES} bytes");
             return Err(DataError::limit(path, problem).hint("save the labels as a .npy of whole numbers"));
         }
-        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
-        let (lines, has_groups) = read_csv(path, text, columns, rows)?;
+        Self::parse(path, &text, columns, rows)
+    }
+
+    /// Reads the text of a CSV of labels of `rows` rows; `path` is for messages.
+    pub(super) fn parse(
+        path: &Path,
+        text: &[u8],
+        columns: &LabelColumns,
+        rows: u64,
+    ) -> Result<Self, DataError> {
+        let (lines, has_groups) = read_csv(path, without_mark(text), columns, rows)?;
         Ok(Self { path: path.to_owned(), lines, has_groups })
     }
 
@@ -153,28 +160,9 @@ fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Resu
         return Err(DataError::content(path, "the list is empty"));
     }
     let in_header = |problem| wrong(first.number, problem);
-    check_separator(&record, &in_header)?;
-    let id = id_column(&record, columns).map_err(in_header)?;
-    let label = label_column(&record, columns).map_err(in_header)?;
-    let splits = record.iter().position(|name| simplified(name) == "split");
-    // A list with a single column holds labels, whatever its header says.
-    let unusual_header = record.get(0).filter(|_| record.len() == 1 && label.is_none()).map(str::to_owned);
-    let Some(label) = label.or(unusual_header.as_ref().map(|_| 0)) else {
-        let all = record.iter().collect::<Vec<_>>().join(", ");
-        let problem = FormatProblem::Ambiguous {
-            what: format!("no column holds the label; the columns are: {all}"),
-            readings: vec![
-                "if one of them does, use --label-column NAME".into(),
-                "if the header line is missing, add it, such as id,label".into(),
-            ],
-        };
-        return Err(in_header(problem).into());
-    };
-    let id = id.filter(|&id| id != label);
-    // The user may have assigned this column another role.
-    let group = group_column(&record).map_err(in_header)?;
-    let group = group.filter(|&group| group != label && Some(group) != id);
-    let drawn = drawn_column(&record).filter(|&drawn| drawn != label && Some(drawn) != id);
+    let VectorListColumns { id, label, split: splits, group, drawn, is_unusual } =
+        columns::find_for_vectors(&record, columns, &in_header)?;
+    let unusual_header = record.get(0).filter(|_| is_unusual).map(str::to_owned);
     let mut in_order = LinesInOrder::new(first.number, unusual_header, rows);
     let mut by_id: HashMap<String, (Line, bool)> = HashMap::new();
     loop {
