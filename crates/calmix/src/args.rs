@@ -64,6 +64,7 @@ pub enum Command {
     Prepare(prepare::PrepareArgs),
     Demo(labelling::demo::DemoArgs),
     Review(labelling::review::ReviewArgs),
+    Label(labelling::label::LabelArgs),
     Train(train::TrainArgs),
     Resume(resume::ResumeArgs),
     Sweep(sweep::SweepArgs),

@@ -35,6 +35,7 @@ pub fn run(command: Command, trainers: &Trainers<'_>) -> Result<Exit> {
         Command::Predict(args) => predict::run(&args).map_err(explained),
         Command::Export(args) => export::run(&args).map_err(explained),
         Command::Inspect(command) => command.run(),
+        Command::Label(command) => command.run(),
         Command::Compare(command) => command.run(),
         #[cfg(feature = "https")]
         Command::Push(command) => command.run(),

@@ -40,6 +40,7 @@ pub mod command;
 pub mod error;
 mod export;
 pub(crate) mod labelled;
+pub(crate) mod labelling;
 pub mod model;
 #[doc(hidden)]
 pub mod output;

@@ -13,6 +13,7 @@ mod inspect;
 mod json;
 #[cfg(target_os = "linux")]
 mod killed_prepare;
+mod label;
 mod labels_csv;
 #[cfg(target_os = "linux")]
 mod prepared_tables;

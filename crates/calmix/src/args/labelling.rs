@@ -1,4 +1,5 @@
 //! The arguments of the commands that get a pool of samples labelled.
 
 pub mod demo;
+pub mod label;
 pub mod review;

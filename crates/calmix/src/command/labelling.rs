@@ -1,4 +1,5 @@
 //! The commands that get a pool of samples labelled.
 
 pub(super) mod demo;
+pub(super) mod label;
 pub(super) mod review;

@@ -117,6 +117,7 @@ pub fn runs_without_libtorch(command: &Command, fastest: FastestDevice) -> bool 
         | Command::Export(_)
         | Command::Prepare(_)
         | Command::Inspect(_)
+        | Command::Label(_)
         | Command::Compare(_)
         | Command::Push(_)
         | Command::Report(_)

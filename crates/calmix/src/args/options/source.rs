@@ -44,7 +44,7 @@ pub(super) fn sources() -> impl TypedValueParser<Value = SourceName> {
     PossibleValuesParser::new(words).try_map(|word| word.parse::<SourceName>())
 }
 
-pub(super) fn layouts() -> impl TypedValueParser<Value = LayoutName> {
+pub(in crate::args) fn layouts() -> impl TypedValueParser<Value = LayoutName> {
     let words = LayoutName::ALL.iter().map(|layout| layout.word());
     PossibleValuesParser::new(words).try_map(|word| word.parse::<LayoutName>())
 }
