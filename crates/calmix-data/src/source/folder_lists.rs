@@ -150,9 +150,9 @@ mod tests {
             lists(&files, FolderLayout::Auto, 0).unwrap(),
             [
                 "train|cat/0.jpg cat -",
+                "train|unlabelled/3.jpg - -",
                 "Test|cat/1.jpg cat -",
                 "Test|dog/4.jpg dog -",
-                "train|unlabelled/3.jpg - -",
                 "unlabelled|2.jpg - -"
             ]
         );

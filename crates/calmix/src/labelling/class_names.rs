@@ -20,8 +20,8 @@ pub(crate) fn similar_classes(new: &BTreeSet<String>, existing: &BTreeSet<String
     let mut found = Vec::new();
     for name in new {
         // Of two new classes, only the second is compared with the first.
-        let others = existing.iter().chain(new.iter().take_while(|other| *other != name));
-        let similar = others.filter_map(|other| Some((other, difference(name, other)?))).next();
+        let mut others = existing.iter().chain(new.iter().take_while(|other| *other != name));
+        let similar = others.find_map(|other| Some((other, difference(name, other)?)));
         if let Some((other, difference)) = similar {
             found.push(SimilarClasses { new: name.clone(), other: other.clone(), difference });
         }

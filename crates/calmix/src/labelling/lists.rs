@@ -40,7 +40,10 @@ pub(crate) struct ListOptions {
 pub(crate) struct Lists {
     samples: Samples,
     columns: LabelColumns,
-    pub(crate) lists: Vec<ListInFolder>,
+    /// Whether the lists are new, and say what class folders say.
+    has_class_folders: bool,
+    /// The lists, each with its folder.
+    pub(crate) per_folder: Vec<ListInFolder>,
 }
 
 /// What the lists name.
@@ -88,6 +91,7 @@ impl Lists {
         let columns = options.columns.clone();
         let names_columns = columns.path.is_some() || columns.label.is_some();
         let mut lists = Vec::new();
+        let mut has_class_folders = false;
         let existing = existing_lists(root)?;
         match detect_source(root, names_columns) {
             SourceName::LabelsCsv => {
@@ -112,6 +116,7 @@ impl Lists {
                     return Err(FormatError::content(place.path(root), problem).hint(hint).into());
                 }
                 for list in lists_of_folders(root, options.layout, options.groups)? {
+                    has_class_folders |= list.rows.iter().any(|row| row.class.is_some());
                     lists.push(new_list(root, &list));
                 }
             }
@@ -123,7 +128,7 @@ impl Lists {
                 return Err(CliError::invalid(message).into());
             }
         }
-        Ok(Self { samples: Samples::Images(root.to_owned()), columns, lists })
+        Ok(Self { samples: Samples::Images(root.to_owned()), columns, has_class_folders, per_folder: lists })
     }
 
     /// Opens the list `labels` of vectors. If it does not exist, makes one with the labels that the vectors' own file has.
@@ -156,7 +161,7 @@ impl Lists {
             file
         };
         let lists = vec![ListInFolder { folder: String::new(), file }];
-        Ok(Self { samples: Samples::Vectors(rows), columns, lists })
+        Ok(Self { samples: Samples::Vectors(rows), columns, has_class_folders: false, per_folder: lists })
     }
 
     /// Refuses an answer that the readers of a list would not take for a label.
@@ -187,11 +192,11 @@ impl Lists {
                 }
                 let place = self.place_of_image(name).ok_or_else(|| {
                     let lists: Vec<String> =
-                        self.lists.iter().map(|list| shown(list.file.path().display())).collect();
+                        self.per_folder.iter().map(|list| shown(list.file.path().display())).collect();
                     wrong(format!("no list can name {name}; there are: {}", lists.join(", ")))
                         .hint("move the image into the folder of a list, or add a list to its folder")
                 })?;
-                if self.lists[place.list].file.find(&place.key).is_none() {
+                if self.per_folder[place.list].file.find(&place.key).is_none() {
                     check_file(root, name, name, &wrong)?;
                     if !is_image(root, name).unwrap_or(true) {
                         return Err(wrong(format!("{name} is not an image")).hint("remove the row"));
@@ -209,7 +214,7 @@ impl Lists {
                     wrong(format!("there is no row {name:?} in {data}, which has {} rows", rows.count))
                         .hint("rows without ids are named by their number, counted from 0")
                 })?;
-                let is_in_order = self.lists.first().is_some_and(|list| list.file.is_in_order());
+                let is_in_order = self.per_folder.first().is_some_and(|list| list.file.is_in_order());
                 let key = if is_in_order { row.to_string() } else { name.to_owned() };
                 Ok(Place { list: 0, key })
             }
@@ -217,7 +222,7 @@ impl Lists {
     }
 
     fn place_of_image(&self, name: &str) -> Option<Place> {
-        self.lists.iter().enumerate().find_map(|(list, place)| {
+        self.per_folder.iter().enumerate().find_map(|(list, place)| {
             let key = if place.folder.is_empty() {
                 name
             } else {
@@ -229,14 +234,14 @@ impl Lists {
 
     /// Returns all classes that occur.
     pub(crate) fn classes(&self) -> BTreeSet<String> {
-        let files = self.lists.iter().map(|list| &list.file);
+        let files = self.per_folder.iter().map(|list| &list.file);
         files.flat_map(|file| (0..file.len()).filter_map(|row| file.label(row))).map(str::to_owned).collect()
     }
 
     /// Counts all labels.
     pub(crate) fn counts(&self) -> LabelCounts {
         let mut counts = LabelCounts::default();
-        for file in self.lists.iter().map(|list| &list.file) {
+        for file in self.per_folder.iter().map(|list| &list.file) {
             for row in 0..file.len() {
                 let drawn = file.drawn(row);
                 if file.label(row).is_none() {
@@ -262,11 +267,11 @@ impl Lists {
     /// # Errors
     /// If a list would be invalid, or cannot be written. New lists are then removed.
     pub(crate) fn write(&self) -> Result<Vec<PathBuf>> {
-        if !self.lists.iter().any(|list| list.file.is_changed()) {
+        if !self.per_folder.iter().any(|list| list.file.is_changed()) {
             return Ok(Vec::new());
         }
         let mut texts = Vec::new();
-        for list in self.lists.iter().filter(|list| list.file.is_new() || list.file.is_changed()) {
+        for list in self.per_folder.iter().filter(|list| list.file.is_new() || list.file.is_changed()) {
             let text = list.file.text()?;
             let path = list.file.path();
             match &self.samples {
@@ -291,6 +296,16 @@ impl Lists {
         Ok(written)
     }
 
+    /// Returns what calmix read labels from until new lists took precedence, in words; `None` if there were none.
+    pub(crate) fn replaced_labels(&self) -> Option<&'static str> {
+        match &self.samples {
+            Samples::Images(_) => self.has_class_folders.then_some("the folders"),
+            Samples::Vectors(rows) => {
+                (!rows.own_labels.is_empty()).then_some("the labels in the file of the vectors")
+            }
+        }
+    }
+
     /// Returns the command that trains on the labels.
     pub(crate) fn train_command(&self, vector_column: Option<&str>) -> String {
         let option = |name: &str, value: Option<&str>| {
@@ -299,7 +314,7 @@ impl Lists {
         let mut command = match &self.samples {
             Samples::Images(root) => format!("calmix train --data {}", shell_quoted(root)),
             Samples::Vectors(rows) => {
-                let labels = self.lists.first().map_or(Path::new(""), |list| list.file.path());
+                let labels = self.per_folder.first().map_or(Path::new(""), |list| list.file.path());
                 format!(
                     "calmix train --features {} --labels {}",
                     shell_quoted(&rows.path),

@@ -159,7 +159,7 @@ fn pool_without_classes_gets_its_first_labels() {
     workspace.images("photos", 7, 3);
     write(&workspace, "review.csv", "file,label\n0.png,robin\n2.png,Robin\n");
     workspace.run(&LABEL).with_code(0).prints(&[
-        "2 labels without a word in the column `drawn` count as chosen",
+        "photos/labels.csv is new\n2 labels without a word in the column `drawn` count as chosen",
         "new classes: Robin, robin\n",
         "`robin` and `Robin` differ only in case, spaces, _ or -: ",
         "2 labels now (2 chosen)\n",
@@ -352,7 +352,8 @@ fn vectors_are_named_by_id() {
         "try: calmix label vectors.csv review.csv --labels labels.csv",
     ]);
     workspace.run(&arguments).with_code(0).prints(&[
-        "labels.csv: 1 label added, 1 confirmed\n",
+        "labels.csv: 1 label added, 1 confirmed\n\
+         labels.csv is new; from now on calmix reads it instead of the labels in the file of the vectors\n",
         "next: calmix train --features vectors.csv --labels labels.csv\n",
     ]);
     // The labels in the file of the vectors are in the new list, which takes their place.

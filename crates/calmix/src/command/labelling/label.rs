@@ -44,6 +44,8 @@ struct Merged {
     written: Vec<PathBuf>,
     /// The paths of the lists that did not exist before.
     created: BTreeSet<PathBuf>,
+    /// What the new lists take precedence over, in words.
+    replaced: Option<&'static str>,
     next: String,
 }
 
@@ -140,7 +142,7 @@ impl LabelArgs {
         let mut merged = Merged::default();
         let existing = lists.classes();
         for (Answer { row: review, .. }, place) in answers.answers.iter().zip(places) {
-            let file = &mut lists.lists[place.list].file;
+            let file = &mut lists.per_folder[place.list].file;
             let row = file.find(&place.key);
             let old = row.and_then(|row| file.label(row)).map(str::to_owned);
             let listed =
@@ -173,9 +175,10 @@ impl LabelArgs {
         merged.similar_classes = similar_classes(&merged.new_classes, &existing);
         merged.counts = lists.counts();
         merged.next = lists.train_command(self.vector_column.as_deref());
+        merged.replaced = lists.replaced_labels();
         merged.written = lists.write()?;
         let is_new = |path: &&PathBuf| {
-            lists.lists.iter().any(|list| list.file.is_new() && list.file.path() == path.as_path())
+            lists.per_folder.iter().any(|list| list.file.is_new() && list.file.path() == path.as_path())
         };
         merged.created = merged.written.iter().filter(is_new).cloned().collect();
         Ok(merged)
@@ -212,9 +215,11 @@ impl Merged {
         let mut lines = vec![self.headline(is_complete)];
         for path in &self.created {
             let path = shown(path.display());
-            lines.push(sentence(&format!(
-                "{path} is new; from now on calmix reads it instead of the folders"
-            )));
+            let now = match self.replaced {
+                Some(replaced) => format!("{path} is new; from now on calmix reads it instead of {replaced}"),
+                None => format!("{path} is new"),
+            };
+            lines.push(sentence(&now));
         }
         if self.unmarked > 0 {
             let labels = counted(self.unmarked, "label");
@@ -224,8 +229,8 @@ impl Merged {
             )));
         }
         lines.extend(answers.agreements.iter().map(|pair| sentence(&agreement_text(pair, reviews))));
-        self.list_disagreements(reviews, answers, &mut lines);
-        self.list_conflicts(&mut lines);
+        push_disagreements(reviews, answers, &mut lines);
+        self.push_conflicts(&mut lines);
         if !self.new_classes.is_empty() {
             let classes: Vec<String> = self.new_classes.iter().cloned().collect();
             lines.push(format!("new classes: {}", class_list(&classes)));
@@ -272,27 +277,7 @@ impl Merged {
         format!("{}{more}: {parts}", shown(first.display()))
     }
 
-    fn list_disagreements(&self, reviews: &[PathBuf], answers: &CombinedAnswers, lines: &mut Vec<String>) {
-        let count = answers.disagreements.len();
-        if count == 0 {
-            return;
-        }
-        let rows = counted(count as u64, "row");
-        lines.push(sentence(&format!("not merged: {rows} with different answers")));
-        for row in answers.disagreements.iter().take(MAX_LISTED_ROWS) {
-            let answer = |(review, label): &(usize, String)| {
-                format!("{} ({})", shown(label), shown(reviews[*review].display()))
-            };
-            let labels: Vec<String> = row.labels.iter().map(answer).collect();
-            lines.push(format!("  {}: {}", shown(&row.file), labels.join(", ")));
-        }
-        push_rest(count, lines);
-        lines.push(
-            "  to merge them, write the same label into every review, or leave all but one empty".into(),
-        );
-    }
-
-    fn list_conflicts(&self, lines: &mut Vec<String>) {
+    fn push_conflicts(&self, lines: &mut Vec<String>) {
         let count = self.conflicts.len();
         if count == 0 {
             return;
@@ -377,6 +362,25 @@ impl Merged {
             "next": self.next,
         })
     }
+}
+
+/// Lists the rows on which reviews differ.
+fn push_disagreements(reviews: &[PathBuf], answers: &CombinedAnswers, lines: &mut Vec<String>) {
+    let count = answers.disagreements.len();
+    if count == 0 {
+        return;
+    }
+    let rows = counted(count as u64, "row");
+    lines.push(sentence(&format!("not merged: {rows} with different answers")));
+    for row in answers.disagreements.iter().take(MAX_LISTED_ROWS) {
+        let answer = |(review, label): &(usize, String)| {
+            format!("{} ({})", shown(label), shown(reviews[*review].display()))
+        };
+        let labels: Vec<String> = row.labels.iter().map(answer).collect();
+        lines.push(format!("  {}: {}", shown(&row.file), labels.join(", ")));
+    }
+    push_rest(count, lines);
+    lines.push("  to merge them, write the same label into every review, or leave all but one empty".into());
 }
 
 /// Says how many rows are not listed.
