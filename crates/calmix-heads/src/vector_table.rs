@@ -268,6 +268,7 @@ mod tests {
             labels: &labels,
             classes: &classes,
             groups: &[],
+            chosen: &[],
         };
         let rows = TrainingRows { labelled: (0..15).collect(), unlabelled: (0..SAMPLES).collect() };
         let stop = AtomicBool::new(false);

@@ -22,6 +22,7 @@ mod processor;
 #[cfg(feature = "https")]
 mod push;
 mod report;
+mod review;
 mod together;
 
 use calmix_testkit::workspace::Workspace;

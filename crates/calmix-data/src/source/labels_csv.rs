@@ -81,8 +81,8 @@ pub fn has_labels(root: &Path) -> bool {
 
 /// Returns whether any row of a list has a label.
 pub(super) fn has_label(root: &Path, columns: &LabelColumns) -> Result<bool, DataError> {
-    for (_, folder, list) in find_lists(root)? {
-        let table = LabelTable::read(root, &folder, &list, columns)?;
+    for ListPlace { folder, name, .. } in find_lists(root)? {
+        let table = LabelTable::read(root, &folder, &name, columns)?;
         if table.rows.iter().any(|row| row.label.is_some()) {
             return Ok(true);
         }
