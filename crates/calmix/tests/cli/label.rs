@@ -243,7 +243,10 @@ fn another_label_is_a_conflict_without_replace() {
 fn ten_conflicts_are_listed_and_the_others_counted() {
     let workspace = new_workspace();
     workspace.images("photos", 0, 12);
-    let rows = |label: &str| (0..12).map(|n| format!("{n}.png,{label},random\n")).collect::<String>();
+    let rows = |label: &str| {
+        let rows: Vec<String> = (0..12).map(|n| format!("{n}.png,{label},random\n")).collect();
+        rows.concat()
+    };
     write(&workspace, "photos/labels.csv", &format!("file,label,drawn\n{}", rows("cat")));
     write(&workspace, "review.csv", &format!("file,label,drawn\n{}", rows("dog")));
     let output = workspace.run(&LABEL).with_code(0);
