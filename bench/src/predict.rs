@@ -14,6 +14,7 @@ use calmix_data::image_list::{ImageList, ListedImages};
 use calmix_data::loader::{EvalLoader, ImageViews, OnCorrupt, SampleIds, SampleStream, Workers};
 use calmix_engine::engine::Engine;
 use calmix_recipe::model_spec::ModelSpec;
+use calmix_run::label_draws::LabelDraws;
 use calmix_run::model_info::{FORMAT, ModelInfo};
 
 use crate::step::settings;
@@ -86,6 +87,7 @@ fn model() -> Result<Model> {
         calibration: None,
         held_out: None,
         calibration_blake3: String::new(),
+        label_draws: LabelDraws::default(),
     };
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("model.safetensors"), info.embed(&weights)?)?;

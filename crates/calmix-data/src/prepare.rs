@@ -30,8 +30,8 @@ use crate::loader::Warn;
 use crate::manifest::{Prepared, parent_of, scratch_beside};
 use crate::prepare_progress::PrepareProgress;
 use crate::source::{
-    Cifar100Labels, Inspection, SourceSpec, cifar, folder, idx, imagenet, images, labels_csv, parquet_images, stl10,
-    svhn, vectors, webdataset, webvision,
+    Cifar100Labels, Inspection, SourceSpec, cifar, folder, idx, imagenet, images, labels_csv, parquet_images,
+    stl10, svhn, vectors, webdataset, webvision,
 };
 
 /// The interval for checking the stop flag and sending progress.

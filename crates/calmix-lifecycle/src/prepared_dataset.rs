@@ -53,8 +53,11 @@ pub fn open_samples(
     context: &mut StartContext<'_>,
 ) -> Result<Dataset, LifecycleError> {
     let spec = data.source_spec();
-    let spec =
-        if has_labels(&spec, Path::new(&data.path))? { spec } else { SourceSpec::Images { shrink: data.shrink } };
+    let spec = if has_labels(&spec, Path::new(&data.path))? {
+        spec
+    } else {
+        SourceSpec::Images { shrink: data.shrink }
+    };
     open_or_prepare(data, &spec, folder, context)
 }
 

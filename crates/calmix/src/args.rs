@@ -48,6 +48,7 @@ pub struct Calmix {
 const START: &str = "\
 Start here:
   calmix doctor                          test this machine
+  calmix demo                            train on images that it draws, and review their labels
   calmix prepare photos                  scan a folder of images and list its problems
   calmix train --data photos             train on it; Ctrl-C is safe
   calmix train --features vectors.npy --labels labels.csv

@@ -45,12 +45,12 @@ pub mod model;
 #[doc(hidden)]
 pub mod output;
 pub mod predict;
-mod review;
-mod shapes;
 #[doc(hidden)]
 pub mod process;
 #[cfg(feature = "https")]
 mod remote;
+mod review;
+mod shapes;
 mod sweep;
 #[doc(hidden)]
 pub mod terminal;

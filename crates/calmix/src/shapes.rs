@@ -82,8 +82,11 @@ mod tests {
         // Every shape covers a part of its image.
         for shape in 0..SHAPES.len() {
             let image = draw(shape, 9);
-            let brightness: Vec<u32> =
-                image.pixels().chunks(3).map(|pixel| pixel.iter().map(|&channel| u32::from(channel)).sum()).collect();
+            let brightness: Vec<u32> = image
+                .pixels()
+                .chunks(3)
+                .map(|pixel| pixel.iter().map(|&channel| u32::from(channel)).sum())
+                .collect();
             let mean = brightness.iter().sum::<u32>() / brightness.len() as u32;
             let above = brightness.iter().filter(|&&pixel| pixel > mean).count();
             assert!(above > brightness.len() / 40 && above < brightness.len() * 39 / 40, "{above}");

@@ -19,7 +19,7 @@ use crate::listing::below;
 /// The maximum size of a list, in bytes: ten million rows.
 const MAX_LIST_BYTES: u64 = 1 << 30;
 
-/// The hint for a word that is no draw.
+/// The hint for a word that is not a draw.
 pub const DRAWN_HINT: &str = "correct the word, or rename the column `drawn` if it means something else";
 
 /// A list of labels.

@@ -1,4 +1,4 @@
-//! How a label was drawn: whether it says anything about samples that nobody chose.
+//! How a label was drawn: whether it says anything about samples that were not chosen.
 //!
 //! Calibrators, prediction sets and thresholds hold for new samples that are like the labels they were fitted on. Labels that
 //! were chosen, such as typical samples or suspected mistakes, are not like the others, so they are trained on only.
@@ -44,7 +44,7 @@ impl Drawn {
         found.map(|&(drawn, _)| drawn).ok_or_else(|| {
             let words = WORDS.map(|(_, word)| word).join(", ");
             FormatProblem::Content(format!(
-                "{text:?} is no way in which a label is drawn; these are: {words}"
+                "{text:?} does not say how a label was drawn; the words are: {words}"
             ))
         })
     }

@@ -11,7 +11,11 @@ use calmix_run::label_draws::LabelDraws;
 
 /// Describes in at most three sentences the labels that guarantees rest on, or would rest on if there were enough: those that the
 /// model stores, or the evaluated ones if it stores none.
-pub(crate) fn guarantee_basis(held_out: Option<&HeldOut>, evaluation: &Evaluation, draws: LabelDraws) -> Option<String> {
+pub(crate) fn guarantee_basis(
+    held_out: Option<&HeldOut>,
+    evaluation: &Evaluation,
+    draws: LabelDraws,
+) -> Option<String> {
     let (count, is_grouped) = match held_out {
         Some(held_out) => (held_out.group_count() as u64, held_out.group_count() < held_out.len()),
         None if evaluation.split == EvalSet::Test => return None,
@@ -29,9 +33,10 @@ fn described(counted: &str, count: u64, draws: LabelDraws) -> String {
         format!("{counted} drawn at random")
     };
     if draws.chosen > 0 {
-        text += &format!(" ({} chosen and trained on only)", are(draws.chosen));
+        let chosen = are(draws.chosen);
+        text.extend([" (", &chosen, " chosen and trained on only)"]);
     }
-    text += &format!(". {}", sufficiency(count));
+    text.extend([". ", &sufficiency(count)]);
     if draws.by_class > 0 {
         text += " Only sets of `--sets lac-by-class` hold for any mix of classes; the other sets and the precision hold if all \
                  classes are equally frequent.";

@@ -43,7 +43,9 @@ impl Pool {
     pub(crate) fn of(dataset: &Dataset, data: &Data) -> Result<Self> {
         if dataset.len() > MAX_SAMPLES {
             let message = format!("{} has more than {MAX_SAMPLES} samples", shown(&data.path));
-            return Err(CliError::invalid(message).hint("review a part of them in a folder of its own").into());
+            return Err(CliError::invalid(message)
+                .hint("review a part of them in a folder of its own")
+                .into());
         }
         let ids = vector_ids(dataset, data)?;
         let mut samples = Vec::new();

@@ -25,5 +25,5 @@ pub(crate) fn to_csv(pool: &Pool, rows: &[ReviewRow]) -> Result<Vec<u8>> {
             [&sample.name, label, given, predicted, &confidence, row.reason.word(), row.drawn.word()];
         writer.write_record(fields)?;
     }
-    Ok(writer.into_inner().map_err(|error| error.into_error())?)
+    Ok(writer.into_inner().map_err(csv::IntoInnerError::into_error)?)
 }

@@ -198,8 +198,7 @@ mod tests {
         let order: Vec<usize> = (0..40).rev().collect();
         let plan = RowPlan { pool: &pool, order: &order, count: 10, random_share: 0.3 };
         let rows = plan.rows((0..20).map(chosen).collect());
-        let random: Vec<usize> =
-            (0..10).filter(|&place| rows[place].reason == Reason::Random).collect();
+        let random: Vec<usize> = (0..10).filter(|&place| rows[place].reason == Reason::Random).collect();
         assert_eq!(random, [3, 6, 9]);
         assert_eq!(random.iter().map(|&place| rows[place].sample).collect::<Vec<_>>(), [39, 38, 37]);
         assert!(rows.iter().filter(|row| row.reason == Reason::Random).all(|row| row.predicted.is_none()));
@@ -228,7 +227,7 @@ mod tests {
         assert_eq!(indices(&rows), expected);
         let counts = plan.counts(&rows);
         assert_eq!((counts.random, counts.now_random, counts.skipped), (2, 2, 1));
-        // The end of the order is no part of the sample unless a row after it is asked for.
+        // The end of the order is not a part of the sample unless a row after it is asked for.
         let all = RowPlan { count: 9, ..plan };
         assert_eq!(all.counts(&all.rows(Vec::new())).now_random, 2);
     }
@@ -241,8 +240,8 @@ mod tests {
         let rows = plan.rows(vec![chosen(2), chosen(3)]);
         assert_eq!(
             indices(&rows),
-            [(2, Reason::Random, false), (3, Reason::Check, false), (0, Reason::Random, false)]
+            [(3, Reason::Check, false), (2, Reason::Random, false), (0, Reason::Random, false)]
         );
-        assert_eq!(rows[0].predicted, None);
+        assert_eq!(rows[1].predicted, None);
     }
 }

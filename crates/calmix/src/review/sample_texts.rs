@@ -5,7 +5,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use calmix_formats::labels::columns::{LabelColumns, drawn_column, id_column, is_group, label_column, simplified};
+use calmix_formats::labels::columns::{
+    LabelColumns, drawn_column, id_column, is_group, label_column, simplified,
+};
 use csv::StringRecord;
 
 /// The largest list that is read.
@@ -75,7 +77,8 @@ mod tests {
 
     #[test]
     fn further_columns_are_shown_by_id() {
-        let list = "id,label,Text,group,drawn,date,source\nx1,a,\"one, two\",g,random,2026-01-01,web\nx2,,,,,,\n";
+        let list =
+            "id,label,Text,group,drawn,date,source\nx1,a,\"one, two\",g,random,2026-01-01,web\nx2,,,,,,\n";
         let texts = SampleTexts::parse(list, &LabelColumns::default()).unwrap();
         let expected = [("Text", "one, two"), ("source", "web")];
         assert_eq!(texts.of("x1"), expected.map(|(name, text)| (name.to_owned(), text.to_owned())));

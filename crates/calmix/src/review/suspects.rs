@@ -78,7 +78,11 @@ fn margin(logits: &[f32], class: u32) -> f64 {
 
 /// Finds at most `count` rows with the smallest margins between their two most likely classes, each with the predicted class and the
 /// confidence that the calibrator of a run gives it.
-pub(crate) fn least_certain(run: &Path, logits: Matrix<'_>, count: usize) -> Result<Vec<(usize, (u32, f64))>> {
+pub(crate) fn least_certain(
+    run: &Path,
+    logits: Matrix<'_>,
+    count: usize,
+) -> Result<Vec<(usize, (u32, f64))>> {
     let calibration = read::model_info(run)?.calibration;
     let calibrator = calibrator_of(calibration.as_ref());
     let mut probabilities = vec![0.0; logits.width()];

@@ -390,7 +390,7 @@ fn vectors_without_ids_are_named_by_row() {
     planted::write_npy(&workspace.path("vectors.npy"), 0..300, false);
     let mut review = "file,label,drawn\n".to_owned();
     for row in 0..60 {
-        review += &format!("{row},{},random\n", planted::class(row));
+        review.extend([row.to_string().as_str(), ",", planted::class(row), ",random\n"]);
     }
     write(&workspace, "review.csv", &review);
     let arguments = ["label", "vectors.npy", "review.csv", "--labels", "labels.csv"];

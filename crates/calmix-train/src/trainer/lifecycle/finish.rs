@@ -63,7 +63,8 @@ impl TrainLoop<'_> {
         let stop = self.stepper.eval_stop(self.step, self.signals.stop(), &self.warn);
         let evaluation = evaluate_network(&self.stepper, mode, stop, &mut self.log)?;
         let weights = self.stepper.state.engine.snapshot()?.ema;
-        Ok(ResultingModel { step: self.step, weights, evaluation, heads: None, head: None })
+        let draws = self.stepper.data.samples.label_draws()?;
+        Ok(ResultingModel { step: self.step, weights, evaluation, heads: None, head: None, draws })
     }
 
     /// Returns the best model so far, if the recipe selects it; only rank 0 has it.

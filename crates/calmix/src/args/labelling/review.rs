@@ -86,4 +86,4 @@ Fields of --json:
   csv, page   the files
   rows        number of rows by `why`
   now_random  chosen labels that the random order has reached, which count as random from now on
-  skipped     random samples that nobody could label";
+  skipped     random samples that were skipped";

@@ -11,8 +11,10 @@ use calmix_io::shown::shown;
 use calmix_run::pretrained::weights_folder::WeightsFolder;
 use clap::Parser;
 
-use crate::args::Calmix;
 use crate::args::labelling::demo::DemoArgs;
+use crate::args::{Calmix, Command};
+use crate::command::labelling::review;
+use crate::command::train;
 use crate::error::CliError;
 use crate::error::exit::Exit;
 use crate::output::format::shell_quoted;
@@ -49,13 +51,25 @@ pub(crate) fn run(args: &DemoArgs, trainers: &Trainers<'_>) -> Result<Exit> {
     let commands = [
         vec!["train".to_owned(), "--data".to_owned(), text(&shapes), "--run-dir".to_owned(), text(&run)],
         vec!["report".to_owned(), text(&run), "--output".to_owned(), text(&report)],
-        vec!["review".to_owned(), text(&run), "--count".to_owned(), "20".to_owned(), "--out".to_owned(), text(folder)],
+        vec![
+            "review".to_owned(),
+            text(&run),
+            "--count".to_owned(),
+            "20".to_owned(),
+            "--out".to_owned(),
+            text(folder),
+        ],
     ];
     for command in commands {
         let quoted: Vec<String> = command.iter().map(|word| shell_quoted(Path::new(word))).collect();
         print(&format!("\n$ calmix {}\n", quoted.join(" ")))?;
         let parsed = Calmix::try_parse_from(std::iter::once("calmix".to_owned()).chain(command))?;
-        let exit = crate::command::run(parsed.command, trainers)?;
+        let exit = match parsed.command {
+            Command::Train(args) => train::run(&args, trainers)?,
+            Command::Report(args) => args.run()?,
+            Command::Review(args) => review::run(&args)?,
+            _ => Exit::Done,
+        };
         if exit != Exit::Done {
             return Ok(exit);
         }
@@ -113,7 +127,9 @@ fn reviewed(csv: &Path, files: &[String]) -> Result<usize> {
     for record in reader.records() {
         let record = record?;
         let is_checked = record.get(5) == Some("check");
-        found += usize::from(is_checked && record.get(0).is_some_and(|file| files.iter().any(|name| name == file)));
+        found += usize::from(
+            is_checked && record.get(0).is_some_and(|file| files.iter().any(|name| name == file)),
+        );
     }
     Ok(found)
 }

@@ -82,8 +82,7 @@ pub(crate) fn run(args: &ReviewArgs) -> Result<Exit> {
     let subject = Subject::open(args, &stop)?;
     let pool = Pool::of(&subject.dataset, &subject.data)?;
     let order = pool.order(args.seed);
-    let plan =
-        RowPlan { pool: &pool, order: &order, count: args.count as usize, random_share: args.random };
+    let plan = RowPlan { pool: &pool, order: &order, count: args.count as usize, random_share: args.random };
     let chosen = if subject.run.is_some() {
         subject.rows_for_model(args, &plan, stop.flag())?
     } else {
@@ -91,7 +90,8 @@ pub(crate) fn run(args: &ReviewArgs) -> Result<Exit> {
     };
     let rows = plan.rows(chosen);
     if rows.is_empty() {
-        let message = format!("{}: every sample has a label, and none looks wrong", shown(&subject.data.path));
+        let message =
+            format!("{}: every sample has a label, and none looks wrong", shown(&subject.data.path));
         print(&(message + "\n"))?;
         return Ok(Exit::Done);
     }
@@ -155,16 +155,25 @@ impl Subject {
     fn of_run(run: &Path) -> Result<Self> {
         let recipe = inspect::recipe(run)?.recipe;
         if read::result(run)?.is_none() {
-            let message = format!("{} has not finished, so it has no predictions to check labels by", shown(run.display()));
-            return Err(CliError::invalid(message).hint(format!("calmix resume {}", shell_quoted(run))).into());
+            let message = format!(
+                "{} has not finished, so it has no predictions to check labels by",
+                shown(run.display())
+            );
+            return Err(CliError::invalid(message)
+                .hint(format!("calmix resume {}", shell_quoted(run)))
+                .into());
         }
         let paths = Paths::new(run);
         let samples = RunSamples::open(&recipe, &paths, Some(&RunInputs::of(run)?))?;
         let data = recipe.dataset.clone();
         if is_stale(&recipe, &paths, &samples.dataset)? {
-            let message = format!("{}: the labels or the files have changed since this run", shown(&data.path));
+            let message =
+                format!("{}: the labels or the files have changed since this run", shown(&data.path));
             let option = if recipe.has_vectors() { "--features" } else { "--data" };
-            let hint = format!("calmix train {option} {}, then review the new run", shell_quoted(Path::new(&data.path)));
+            let hint = format!(
+                "calmix train {option} {}, then review the new run",
+                shell_quoted(Path::new(&data.path))
+            );
             return Err(CliError::invalid(message).hint(hint).into());
         }
         let dataset = Arc::clone(&samples.dataset);
@@ -173,7 +182,12 @@ impl Subject {
     }
 
     /// Chooses the most typical samples of the pool.
-    fn first_labels(&self, args: &ReviewArgs, plan: &RowPlan<'_>, stop: &AtomicBool) -> Result<Vec<ReviewRow>> {
+    fn first_labels(
+        &self,
+        args: &ReviewArgs,
+        plan: &RowPlan<'_>,
+        stop: &AtomicBool,
+    ) -> Result<Vec<ReviewRow>> {
         let pool = plan.pool;
         let recipe = match &self.draft {
             Some(RecipeSoFar::Images(draft)) => {
@@ -197,7 +211,8 @@ impl Subject {
         let vectors = pool_vectors(&recipe, &self.dataset, &ids, work)?;
         clear_line();
         let index_of = |row: usize| vectors.ids.get(row).and_then(|&id| pool.index_of(id));
-        let is_labelled = |row: &usize| index_of(*row).is_some_and(|index| pool.samples[index].label.is_some());
+        let is_labelled =
+            |row: &usize| index_of(*row).is_some_and(|index| pool.samples[index].label.is_some());
         let labelled: Vec<usize> = (0..vectors.ids.len()).filter(is_labelled).collect();
         let rows = typical_rows(vectors.matrix()?, &labelled, plan.chosen_count(), Seed(args.seed), stop)?;
         let row = |sample: usize| ReviewRow {
@@ -211,7 +226,12 @@ impl Subject {
     }
 
     /// Chooses labels that may be wrong, and, on request, samples that the model is least sure of.
-    fn rows_for_model(&self, args: &ReviewArgs, plan: &RowPlan<'_>, stop: &AtomicBool) -> Result<Vec<ReviewRow>> {
+    fn rows_for_model(
+        &self,
+        args: &ReviewArgs,
+        plan: &RowPlan<'_>,
+        stop: &AtomicBool,
+    ) -> Result<Vec<ReviewRow>> {
         let Some(run) = &self.run else { return Ok(Vec::new()) };
         let pool = plan.pool;
         let predictions = held_out_predictions(run)?;
@@ -247,7 +267,8 @@ impl Subject {
         stop: &AtomicBool,
     ) -> Result<Vec<ReviewRow>> {
         let Some(RecipeSoFar::OfRun(recipe)) = &self.draft else {
-            let message = "--choose margin needs a head on frozen features, but this run trained a whole network";
+            let message =
+                "--choose margin needs a head on frozen features, but this run trained a whole network";
             return Err(CliError::invalid(message).hint("leave out --choose").into());
         };
         let pool = plan.pool;
@@ -263,7 +284,13 @@ impl Subject {
         let row = |(row, predicted): (usize, (u32, f64))| {
             let sample = pool.index_of(*ids.get(row)?)?;
             let reason = Reason::Margin;
-            Some(ReviewRow { sample, reason, drawn: Drawn::Chosen, predicted: Some(predicted), is_answered: false })
+            Some(ReviewRow {
+                sample,
+                reason,
+                drawn: Drawn::Chosen,
+                predicted: Some(predicted),
+                is_answered: false,
+            })
         };
         Ok(found.into_iter().filter_map(row).collect())
     }
@@ -372,10 +399,9 @@ fn summary(args: &ReviewArgs, subject: &Subject, counts: RowCounts) -> String {
         (counts.random, "samples drawn at random, shown without a prediction"),
     ];
     let total: usize = kinds.iter().map(|(count, _)| count).sum();
-    let mut text = format!("{} to look at\n", counted(total as u64, "sample"));
-    for (count, what) in kinds.into_iter().filter(|(count, _)| *count > 0) {
-        text += &format!("  {count:>5}  {what}\n");
-    }
+    let line = |(count, what): (usize, &str)| format!("  {count:>5}  {what}\n");
+    let lines: String = kinds.into_iter().filter(|(count, _)| *count > 0).map(line).collect();
+    let mut text = format!("{} to look at\n{lines}", counted(total as u64, "sample"));
     if counts.now_random > 0 {
         let labels = counted(counts.now_random as u64, "chosen label");
         text += &sentence(&format!(
