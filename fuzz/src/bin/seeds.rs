@@ -17,6 +17,7 @@ use calmix_metrics::held_out::HeldOut;
 use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_run::events::{Event, Finished, Loss, Note, Step};
+use calmix_run::label_draws::LabelDraws;
 use calmix_run::model_info::ModelInfo;
 use calmix_run::result::RunResult;
 use calmix_run::tensor_files::predictions_file;
@@ -168,6 +169,7 @@ fn run_files() -> std::io::Result<()> {
             ..HeldOut::default()
         }),
         calibration_blake3: String::new(),
+        label_draws: LabelDraws::default(),
     };
     put("result", "model", &serde_json::to_vec(&info)?)?;
     let config = r#"{"architecture": "resnet50", "model_args": {"stride": "1x1"}, "pretrained_cfg": {"input_size": [3, 224, 224],
