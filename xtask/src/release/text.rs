@@ -42,7 +42,8 @@ fn changelog_problem(changelog: &str, version: &str) -> Option<String> {
     }
     let date = date.trim_start_matches([' ', '-']);
     let is_date = date.len() == 10 && date.split('-').all(|part| part.parse::<u16>().is_ok());
-    (!is_date).then(|| format!("CHANGELOG.md has `{date}` instead of the date of {version}, such as 2026-01-31"))
+    (!is_date)
+        .then(|| format!("CHANGELOG.md has `{date}` instead of the date of {version}, such as 2026-01-31"))
 }
 
 #[cfg(test)]
