@@ -19,6 +19,7 @@ import unittest
 import zipfile
 from pathlib import Path
 
+from mach_o import MAGIC, MachO
 from photographs import write_photographs
 
 if "CALMIX_DIST" not in os.environ:
@@ -40,11 +41,27 @@ EXIT_CODES = {
 }
 
 
+# The files that differ between the wheels of the library.
+PLATFORMS = {
+    "manylinux_2_28_x86_64": ("calmix/_calmix.abi3.so", "calmix", b"\x7fELF"),
+    "manylinux_2_28_aarch64": ("calmix/_calmix.abi3.so", "calmix", b"\x7fELF"),
+    "win_amd64": ("calmix/_calmix.pyd", "calmix.exe", b"MZ"),
+    "macosx_11_0_arm64": ("calmix/_calmix.abi3.so", "calmix", MAGIC),
+    "macosx_10_12_x86_64": ("calmix/_calmix.abi3.so", "calmix", MAGIC),
+}
+
+
 def wheel(name):
-    """The one wheel of a distribution."""
-    found = list(DIST.glob(f"{name.replace('-', '_')}-[0-9]*.whl"))
+    """The one wheel of a distribution for Linux on x86-64."""
+    named = DIST.glob(f"{name.replace('-', '_')}-[0-9]*.whl")
+    found = [path for path in named if re.search("-manylinux_[0-9_]+_x86_64|-any", path.name)]
     assert len(found) == 1, f"{DIST} has {len(found)} wheels of {name}"
     return found[0]
+
+
+def built():
+    """All wheels with compiled code: the library's for each platform, which need not all be there, and the other two."""
+    return [*DIST.glob("calmix-[0-9]*.whl"), wheel("calmix-cpu"), wheel("calmix-torch")]
 
 
 def run(command, code=0, **options):
@@ -131,23 +148,33 @@ class Files(unittest.TestCase):
         self.assertLess(sizes["calmix-weights"], 32)
 
     def test_tag_is_what_auditwheel_finds(self):
-        for name in ["calmix", "calmix-cpu", "calmix-torch"]:
+        for name, glibc in {"calmix": 28, "calmix-cpu": 34, "calmix-torch": 34}.items():
             shown = run([TOOLS / "auditwheel", "show", wheel(name)])
             # That libraries come from other wheels makes the whole "linux_x86_64", as PyTorch's own; versions of symbols decide.
             allowed = re.search(r'constrains the platform tag\s+to\s+"manylinux_2_(\d+)_x86_64"', shown)
-            self.assertLessEqual(int(allowed[1]), 34, shown)
-            self.assertIn("-manylinux_2_34_x86_64.", wheel(name).name)
+            self.assertLessEqual(int(allowed[1]), glibc, shown)
+            self.assertIn(f"-manylinux_2_{glibc}_x86_64.", wheel(name).name)
 
     def test_no_path_of_the_build_is_inside(self):
-        for name in ["calmix", "calmix-cpu", "calmix-torch"]:
-            with zipfile.ZipFile(wheel(name)) as archive:
+        for path in built():
+            with zipfile.ZipFile(path) as archive:
                 for entry in archive.namelist():
                     # PyTorch's own files are as they were.
                     if "/lib/lib" in entry and not entry.endswith("/libtorch.so"):
                         continue
                     content = archive.read(entry)
-                    for path in [str(Path.home()), str(Path(__file__).resolve().parents[2]), "/.cargo/", "/site-packages/torch/"]:
-                        self.assertFalse(path.encode() in content, f"{path} in {entry} of {name}")
+                    own = [str(Path.home()), str(Path(__file__).resolve().parents[2]), "/.cargo/", "/site-packages/torch/"]
+                    for folder in own:
+                        self.assertFalse(folder.encode() in content, f"{folder} in {entry} of {path.name}")
+
+    def test_each_platform_has_its_own_files(self):
+        version = wheel("calmix").name.split("-")[1]
+        for path in DIST.glob("calmix-[0-9]*.whl"):
+            module, program, magic = PLATFORMS[path.stem.split("-")[-1]]
+            with zipfile.ZipFile(path) as archive:
+                compiled = {entry for entry in archive.namelist() if archive.read(entry).startswith(magic)}
+                self.assertEqual(compiled, {module, f"calmix-{version}.data/scripts/{program}"}, path.name)
+                self.assertIn(b"PyInit__calmix", archive.read(module), path.name)
 
     def test_executables_keep_their_mode_and_times_are_fixed(self):
         executables = {"calmix": ".data/scripts/calmix", "calmix-cpu": "/calmix-torch", "calmix-torch": "/calmix-torch"}
@@ -157,9 +184,23 @@ class Files(unittest.TestCase):
                 self.assertEqual(program.external_attr >> 16 & 0o777, 0o755, name)
                 self.assertEqual({info.date_time for info in archive.infolist()}, {(1980, 1, 1, 0, 0, 0)}, name)
 
+    def test_macs_accept_the_files(self):
+        system = ["/usr/lib/lib", "/System/Library/Frameworks/"]
+        for path in DIST.glob("calmix-[0-9]*-macosx_*.whl"):
+            oldest = re.search(r"macosx_(\d+_\d+)_", path.name)[1].replace("_", ".")
+            module, program, _ = PLATFORMS[path.stem.split("-")[-1]]
+            with zipfile.ZipFile(path) as archive:
+                for entry in [entry for entry in archive.namelist() if entry.endswith((module, f"/scripts/{program}"))]:
+                    file = MachO(archive.read(entry))
+                    self.assertEqual(file.minimum, oldest, entry)
+                    self.assertTrue(file.is_signed or "arm64" not in path.name, f"{entry} of {path.name}")
+                    # The first of a library may be its own name.
+                    others = [name for name in file.libraries if not any(name.startswith(folder) for folder in system)]
+                    self.assertEqual(others, [], f"{entry} of {path.name}")
+
     def test_record_has_every_hash(self):
-        for name in ["calmix", "calmix-cpu", "calmix-torch"]:
-            with zipfile.ZipFile(wheel(name)) as archive:
+        for path in built():
+            with zipfile.ZipFile(path) as archive:
                 (record,) = [entry for entry in archive.namelist() if entry.endswith(".dist-info/RECORD")]
                 rows = list(csv.reader(io.StringIO(archive.read(record).decode())))
                 self.assertEqual(sorted(row[0] for row in rows), sorted(archive.namelist()))

@@ -1,4 +1,4 @@
-//! Development tasks of the workspace: `cargo xtask check`, `setup`, `publish`, `wheels`, `man`, `weights`,
+//! Development tasks of the workspace: `cargo xtask check`, `setup`, `publish`, `wheels`, `release`, `man`, `weights`,
 //! `images` and `bench`.
 //!
 //! CI runs the same commands as a developer: `.ci/run` calls `setup` and then `check`, nothing else.
@@ -12,6 +12,7 @@ mod check;
 mod human_time;
 mod images;
 mod man;
+mod release;
 mod setup;
 mod weights;
 mod wheels;
@@ -28,11 +29,14 @@ usage: cargo xtask COMMAND
   warm              compile what does not need libtorch, while `setup` is still running
   setup             install what is missing: the tools for `check`, and libtorch
   publish           package the crates that do not need libtorch and compile them; uploads nothing
-  wheels [--out FOLDER] [--profile PROFILE] [NAME...]
+  wheels [--out FOLDER] [--profile PROFILE] [--target TARGET] [NAME...]
                     build Python wheels (calmix, calmix-weights, calmix-cpu, calmix-torch) into FOLDER
-                    (default: dist)
+                    (default: dist); TARGET: a platform of the wheel calmix, or `all`
   wheels test [--out FOLDER]
                     install the wheels in FOLDER into new environments and run them
+  release [--out FOLDER] [--tag TAG] [--built]
+                    do everything of a release but the upload: check versions and the changelog, build the
+                    wheels of all platforms (not with --built) and check them
   man FOLDER        write the manual pages of calmix
   weights [NAME...] download pretrained weights as safetensors: all, or only the named ones
   images [NAME...]  draw the images of the documentation from real runs: all, or only predictions,
@@ -52,6 +56,7 @@ fn main() -> ExitCode {
         ["setup"] => setup::run(),
         ["publish"] => check::publish::check(),
         ["wheels", rest @ ..] => wheels::run(rest),
+        ["release", rest @ ..] => release::run(rest),
         ["man", folder] => man::write(folder),
         ["weights", names @ ..] => weights::run(names),
         ["images", names @ ..] => images::run(names),

@@ -77,7 +77,7 @@ impl ShardCache {
     pub(crate) fn new(folder: PathBuf, limit: u64) -> Result<Self, FileError> {
         // `create_folder_if_missing` creates one level; the levels above it belong to the user.
         if let Some(parent) = folder.parent() {
-            fs::create_dir_all(parent).map_err(|error| FileError::new(parent, error))?;
+            safe_open::create_folders(parent).map_err(|error| FileError::new(parent, error))?;
         }
         safe_open::create_folder_if_missing(&*folder)?;
         safe_open::check_owned_folder(&folder)?;

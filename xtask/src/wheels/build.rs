@@ -1,13 +1,14 @@
-//! The compiled parts of the wheels, for every x86-64 processor and without paths of this machine, and the tools that pack them.
+//! The compiled parts of the wheels, for every processor of a platform and without paths of this machine, and the tools that pack
+//! them.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::setup::{libtorch, venv};
+use super::platform::Platform;
+use crate::setup::venv;
 use crate::workspace;
 
 /// The path on which `calmix-torch` finds libtorch: `calmix_cpu/lib`, or the `torch` beside `calmix_torch`.
@@ -17,12 +18,9 @@ const RUNPATH: &str = "$ORIGIN/lib:$ORIGIN/../torch/lib";
 pub(super) struct Build<'a> {
     pub(super) profile: &'a str,
     pub(super) version: String,
-    /// The PyTorch package whose libtorch is linked.
-    pub(super) torch: PathBuf,
     /// The folder in which the files of wheels are collected.
     pub(super) stage: PathBuf,
     target: PathBuf,
-    variables: Vec<(&'static str, OsString)>,
 }
 
 impl<'a> Build<'a> {
@@ -30,71 +28,77 @@ impl<'a> Build<'a> {
         let metadata = workspace::metadata()?;
         let target = metadata["target_directory"].as_str().context("cargo names no target folder")?;
         let target = Path::new(target).join("wheels");
-        let torch = libtorch::package(&venv::python(venv::PYTORCH)?)?;
         let stage = target.join("stage");
         fs::create_dir_all(&stage).with_context(|| format!("cannot create {}", stage.display()))?;
-        let variables = variables(&target, &torch)?;
-        Ok(Self { profile, version: env!("CARGO_PKG_VERSION").to_owned(), torch, stage, target, variables })
+        Ok(Self { profile, version: env!("CARGO_PKG_VERSION").to_owned(), stage, target })
     }
 
-    /// Compiles packages with their default features.
+    /// Compiles the program that links libtorch and returns its file.
     ///
-    /// All in one command, so that all programs state the same commit and cargo unifies the features of all crates. On its own,
-    /// the extension module has fewer features (`calmix` without `https`), so cargo would compile almost every crate twice.
-    pub(super) fn compile(&self, packages: &[&str]) -> Result<()> {
-        if packages.is_empty() {
-            return Ok(());
-        }
+    /// For this machine's glibc: libtorch needs GCC's C++ library, and zig has another.
+    pub(super) fn torch_program(&self, torch: &Path) -> Result<PathBuf> {
         let mut command = workspace::cargo();
-        command.args(["build", "--locked", "--profile", self.profile]);
-        command.args(packages.iter().flat_map(|package| ["-p", package]));
+        command.arg("build").args(["-p", "calmix-torch"]);
         // Both variables would select another libtorch.
         command.env_remove("LIBTORCH_USE_PYTORCH").env_remove("LIBTORCH_LIB");
-        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.env("LIBTORCH", torch).env("CALMIX_RUNPATH", RUNPATH);
+        self.compile(command, Vec::new(), &[(torch.into(), "/torch")])?;
+        Ok(self.target.join(self.profile).join("calmix-torch"))
+    }
+
+    /// Compiles the command and the extension module for a platform and returns the folder of their files.
+    ///
+    /// Both in one command, so that both state the same commit and cargo unifies the features of all crates. On its own,
+    /// the extension module has fewer features (`calmix` without `https`), so cargo would compile almost every crate twice.
+    pub(super) fn library(&self, platform: &Platform) -> Result<PathBuf> {
+        let mut command = platform.cargo_build()?;
+        command.args(["-p", "calmix", "-p", "calmix-python"]);
+        self.compile(command, platform.rust_flags(), &[])?;
+        Ok(self.target.join(platform.triple).join(self.profile))
+    }
+
+    /// Runs a build with the options of all wheels, and these of rustc. `more` are folders as in [`Self::folders`].
+    fn compile(
+        &self,
+        mut command: Command,
+        mut rust: Vec<String>,
+        more: &[(PathBuf, &'static str)],
+    ) -> Result<()> {
+        let mut c = Vec::new();
+        for (folder, name) in self.folders()?.iter().chain(more) {
+            let folder = text(folder)?;
+            rust.push(format!("--remap-path-prefix={folder}={name}"));
+            c.push(format!("-ffile-prefix-map={folder}={name}"));
+        }
+        let c = c.join(" ");
+        command.args(["--locked", "--profile", self.profile]).env("CARGO_TARGET_DIR", &self.target);
+        // These replace the flags in `.cargo/config.toml`, including its target processor.
+        command.env("CARGO_ENCODED_RUSTFLAGS", rust.join("\u{1f}"));
+        command.env("CFLAGS", &c).env("CXXFLAGS", &c);
+        // Symbols are a sixth of a file, and the linker of every platform can leave them out.
+        let profile = self.profile.to_uppercase().replace('-', "_");
+        command.env(format!("CARGO_PROFILE_{profile}_STRIP"), "symbols");
+        // Otherwise PyO3 links the libpython of this machine; no program contains PyO3.
+        command.env("PYO3_BUILD_EXTENSION_MODULE", "1");
         let status = command.status().context("cannot start cargo")?;
         ensure!(status.success(), "the programs and the extension module do not build");
         Ok(())
     }
 
-    /// Returns the file of a program or of the extension module.
-    pub(super) fn product(&self, name: &str) -> PathBuf {
-        self.target.join(self.profile).join(name)
+    /// Returns the folders whose paths compilers would write into the files, and what they write instead.
+    fn folders(&self) -> Result<[(PathBuf, &'static str); 4]> {
+        let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+        let cargo = cargo
+            .or_else(|| Some(std::env::home_dir()?.join(".cargo")))
+            .context("there is no home folder")?;
+        // If several prefixes match, the last one applies.
+        Ok([
+            (cargo, "/cargo"),
+            (sysroot()?, "/rust"),
+            (workspace::root(), "/calmix"),
+            (self.target.clone(), "/target"),
+        ])
     }
-}
-
-/// Returns the environment variables of the build.
-fn variables(target: &Path, torch: &Path) -> Result<Vec<(&'static str, OsString)>> {
-    let root = workspace::root();
-    let mut rust = Vec::new();
-    let mut c = Vec::new();
-    let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let cargo =
-        cargo.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).context("there is no home folder")?;
-    // If both prefixes match, the later one applies.
-    let folders = [
-        (cargo, "/cargo"),
-        (sysroot()?, "/rust"),
-        (root, "/calmix"),
-        (target.into(), "/target"),
-        (torch.into(), "/torch"),
-    ];
-    for (folder, name) in &folders {
-        let folder = text(folder)?;
-        rust.push(format!("--remap-path-prefix={folder}={name}"));
-        c.push(format!("-ffile-prefix-map={folder}={name}"));
-    }
-    let c = c.join(" ");
-    Ok(vec![
-        ("CARGO_TARGET_DIR", target.into()),
-        // These replace the flags in `.cargo/config.toml`, including its target processor.
-        ("CARGO_ENCODED_RUSTFLAGS", rust.join("\u{1f}").into()),
-        ("CFLAGS", c.clone().into()),
-        ("CXXFLAGS", c.into()),
-        ("LIBTORCH", torch.into()),
-        ("CALMIX_RUNPATH", RUNPATH.into()),
-        // Otherwise PyO3 links the libpython of this machine; no program contains PyO3.
-        ("PYO3_BUILD_EXTENSION_MODULE", "1".into()),
-    ])
 }
 
 /// Returns a path as text for a compiler option.

@@ -7,16 +7,17 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use super::platform::Platform;
 use crate::workspace;
 
 /// The prefixes of the names of licence files.
 const NAMES: [&str; 5] = ["licen", "copying", "copyright", "notice", "unlicense"];
 
-/// Returns the licences of everything that these workspace packages link, without duplicates.
-pub(super) fn text(packages: &[&str]) -> Result<String> {
+/// Returns the licences of everything that these workspace packages link on a platform, without duplicates.
+pub(super) fn text(packages: &[&str], platform: &Platform) -> Result<String> {
     let mut names = BTreeSet::new();
     let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for package in linked(packages)? {
+    for package in linked(packages, platform)? {
         let name = format!("{} {}", field(&package, "name")?, field(&package, "version")?);
         let licence = package["license"].as_str().unwrap_or("see below");
         names.insert(format!("{name}: {licence}"));
@@ -35,11 +36,10 @@ pub(super) fn text(packages: &[&str]) -> Result<String> {
     Ok(format!("{}\n", parts.join("\n\n")))
 }
 
-/// Returns the packages outside of the workspace that these packages link on this platform.
-fn linked(packages: &[&str]) -> Result<Vec<Value>> {
-    let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+/// Returns the packages outside of the workspace that these packages link on a platform.
+fn linked(packages: &[&str], platform: &Platform) -> Result<Vec<Value>> {
     let output = workspace::cargo()
-        .args(["metadata", "--format-version=1", "--locked", "--filter-platform", &platform])
+        .args(["metadata", "--format-version=1", "--locked", "--filter-platform", platform.triple])
         .output()
         .context("cannot start cargo metadata")?;
     ensure!(output.status.success(), "cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
@@ -103,12 +103,16 @@ fn list(value: &Value) -> Result<&Vec<Value>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::platform::PLATFORMS;
     use super::*;
 
     #[test]
     fn linked_crates_bring_their_licences() {
-        let text = text(&["calmix"]).expect("cargo metadata");
-        assert!(text.contains("\nclap 4") && text.contains("Permission is hereby granted"));
-        assert!(!text.contains("\nproptest "), "tests alone need it");
+        let [linux, _, windows, ..] = &PLATFORMS;
+        let text = |platform| text(&["calmix"], platform).expect("cargo metadata");
+        let on_linux = text(linux);
+        assert!(on_linux.contains("\nclap 4") && on_linux.contains("Permission is hereby granted"));
+        assert!(!on_linux.contains("\nproptest "), "tests alone need it");
+        assert!(text(windows).contains("\nwinapi-util ") && !on_linux.contains("\nwinapi-util "));
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::build::tool;
 use crate::setup::venv;
@@ -59,12 +59,6 @@ impl Distribution {
         Ok(())
     }
 
-    /// Copies a program without its symbols, which are a sixth of its size.
-    pub(super) fn copy_program(&self, from: &Path, place: &str) -> Result<()> {
-        self.copy(from, place, EXECUTABLE)?;
-        venv::run(Command::new("strip").arg(self.path(place)))
-    }
-
     pub(super) fn write(&self, place: &str, text: &str) -> Result<()> {
         let to = self.made(place)?;
         fs::write(&to, text).with_context(|| format!("cannot write {}", to.display()))?;
@@ -101,11 +95,16 @@ impl Distribution {
         self.write(&self.info("METADATA"), &with_fields(metadata, &named))
     }
 
-    /// Packs the wheel into a folder and returns its path.
-    pub(super) fn pack(&self, dist: &Path) -> Result<PathBuf> {
+    /// Writes the tag, such as `py3-none-any`, packs the wheel into a folder and returns its path.
+    pub(super) fn pack(&self, dist: &Path, tag: &str) -> Result<PathBuf> {
+        let is_pure = tag.ends_with("-any");
+        let wheel =
+            format!("Wheel-Version: 1.0\nGenerator: calmix-xtask\nRoot-Is-Purelib: {is_pure}\nTag: {tag}\n");
+        self.write(&self.info("WHEEL"), &wheel)?;
         let stem = format!("{}-{}-", self.module(), self.version);
-        for old in wheels(dist, &stem)? {
-            fs::remove_file(&old).with_context(|| format!("cannot remove {}", old.display()))?;
+        // pip would prefer an earlier wheel for a newer system to this one.
+        for old in wheels(dist, &stem)?.iter().filter(|old| system(&old.to_string_lossy()) == system(tag)) {
+            fs::remove_file(old).with_context(|| format!("cannot remove {}", old.display()))?;
         }
         venv::run(
             Command::new(tool("wheel")?)
@@ -115,7 +114,9 @@ impl Distribution {
                 .arg("--dest-dir")
                 .arg(dist),
         )?;
-        wheels(dist, &stem)?.pop().with_context(|| format!("{} was not packed", self.name))
+        let packed = dist.join(format!("{stem}{tag}.whl"));
+        ensure!(packed.is_file(), "{} was not packed", packed.display());
+        Ok(packed)
     }
 
     fn made(&self, place: &str) -> Result<PathBuf> {
@@ -132,6 +133,13 @@ pub(super) fn with_fields(metadata: &str, lines: &str) -> String {
         Some((fields, description)) => format!("{fields}\n{lines}\n{description}"),
         None => format!("{}\n{lines}", metadata.trim_end()),
     }
+}
+
+/// Returns the system and the processor in a tag or the name of a wheel, without versions: `manylinux_x86` or `win_amd64`.
+fn system(tag: &str) -> String {
+    let platform = tag.trim_end_matches(".whl").rsplit('-').next().unwrap_or_default();
+    let words = platform.split('_').filter(|word| word.parse::<u32>().is_err());
+    words.collect::<Vec<_>>().join("_")
 }
 
 /// Returns the wheels in a folder whose names begin with `stem`.
@@ -156,4 +164,18 @@ fn files(folder: &Path) -> Result<Vec<String>> {
     }
     found.sort();
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_of_one_system_differ_in_versions() {
+        let earlier = "calmix-1.2.3-cp310-abi3-manylinux_2_34_x86_64.whl";
+        assert_eq!(system(earlier), system("cp310-abi3-manylinux_2_28_x86_64"));
+        let others =
+            ["manylinux_2_34_aarch64", "macosx_10_12_x86_64", "macosx_11_0_arm64", "win_amd64", "any"];
+        assert!(others.iter().all(|tag| system(tag) != system(earlier)));
+    }
 }

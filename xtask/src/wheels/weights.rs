@@ -14,6 +14,9 @@ use crate::{weights, workspace};
 /// number.
 pub(super) const VERSION: &str = "1.0.0";
 
+/// The tag of a wheel without compiled code.
+pub(super) const TAG: &str = "py3-none-any";
+
 /// The weights in the wheel: the smallest and the best according to the fixed rule that chooses a backbone.
 const NAMES: [&str; 2] = ["tf_efficientnet_lite0", "tf_efficientnet_lite2"];
 
@@ -42,9 +45,7 @@ pub(super) fn wheel(stage: &Path, dist: &Path) -> Result<PathBuf> {
     }
     // Each `LICENSE` is only a notice that refers to this text.
     distribution.copy(&root.join("LICENSE-APACHE"), &distribution.info("licenses/LICENSE-APACHE"), FILE)?;
-    let wheel = "Wheel-Version: 1.0\nGenerator: calmix-xtask\nRoot-Is-Purelib: true\nTag: py3-none-any\n";
-    distribution.write(&distribution.info("WHEEL"), wheel)?;
-    super::finished(&distribution, "weights", dist)
+    super::finished(&distribution, "weights", TAG, dist)
 }
 
 #[cfg(test)]

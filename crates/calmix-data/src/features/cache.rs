@@ -9,7 +9,7 @@
 //! hash. So only pages of the same user or of root are used; in a shared folder, each user has a separate cache.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -72,7 +72,7 @@ impl FeatureCache {
     pub fn open(parent: impl Into<ConfinedPath>, identity: &FeatureIdentity) -> Result<Self, DataError> {
         let parent = &parent.into();
         let mut cache = Self::in_memory(parent, identity);
-        fs::create_dir_all(parent).map_err(|error| DataError::new(parent, error))?;
+        safe_open::create_folders(parent).map_err(|error| DataError::new(parent, error))?;
         if safe_open::is_foreign(&cache.folder) {
             // Only systems with user ids know a folder of another user.
             let own = format!("{}-{}", identity.folder_name(), system::user().unwrap_or_default());

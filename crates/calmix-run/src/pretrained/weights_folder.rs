@@ -218,7 +218,7 @@ impl WeightsFolder {
         let files =
             [(WEIGHTS, Some(&read.bytes)), (CONFIG, read.config.as_ref()), (LICENCE, licence.as_ref())];
         let files = files.into_iter().filter_map(|(name, bytes)| Some((name, bytes?)));
-        fs::create_dir_all(&self.folder).map_err(|error| FileError::new(&self.folder, error))?;
+        safe_open::create_folders(&self.folder).map_err(|error| FileError::new(&self.folder, error))?;
         let scratch = self.folder.join(format!(".{name}.tmp-{}", std::process::id()));
         let done = write_all(&scratch, files).and_then(|()| self.install(&scratch, name));
         done.map_err(|error| {

@@ -35,6 +35,9 @@ const GPU_ENVIRONMENT: [(&str, &str); 2] =
 const INSTALL: &str = "in a clone of calmix, `cargo xtask setup && cargo install --locked --path \
                        crates/calmix-torch`; or, with DIST the folder of its `cargo xtask wheels`, `pip install \
                        --find-links DIST \"calmix[cpu]\"`";
+/// What trains on every system.
+const ELSEWHERE: &str = "train a head: on photos with pretrained weights (`calmix weights list`), or on vectors (`calmix \
+                         train --features`); `--processes` is for networks";
 /// The commands that install both programs from one commit.
 const INSTALL_BOTH: &str = "in a clone of calmix, `cargo install --locked --path crates/calmix && cargo install \
                             --locked --path crates/calmix-torch`; or, with DIST the folder of its `cargo xtask \
@@ -43,6 +46,10 @@ const INSTALL_BOTH: &str = "in a clone of calmix, `cargo install --locked --path
 /// Replaces this process by `calmix-torch` with the same arguments. Returns only if that fails.
 pub fn replace_process() -> CliError {
     let Some(program) = find() else {
+        if !cfg!(target_os = "linux") {
+            let message = "this command trains a network, and calmix does that on Linux alone";
+            return CliError::invalid(message).hint(ELSEWHERE);
+        }
         let message = "this command needs calmix-torch, which trains networks and is not installed: it is neither beside \
                        calmix, nor in $CALMIX_TORCH, nor on PATH";
         return CliError::invalid(message).hint(INSTALL);

@@ -39,7 +39,7 @@ pub(crate) struct PartFolder {
 impl PartFolder {
     /// Opens the folder of a repository in the weights folder; creates both if they are missing.
     pub(crate) fn open(weights: &Path, repository: &Repository) -> Result<Self, FileError> {
-        fs::create_dir_all(weights).map_err(|error| FileError::new(weights, error))?;
+        safe_open::create_folders(weights).map_err(|error| FileError::new(weights, error))?;
         let path = place(weights, repository);
         let was_there = safe_open::exists(&path);
         safe_open::create_folder_if_missing(&path)?;
