@@ -11,7 +11,7 @@ use crate::args::options::source::SourceArgs;
 /// Writes review.csv, a row per sample with a column for its label, and review.html, a page that works offline and saves the same
 /// file. `calmix label` puts the answers into the list of labels.
 ///
-/// Of images or vectors it asks for the first labels: the most typical sample of each cluster. Of a run it asks for labels that the
+/// Of images or vectors it asks for the first labels: the typical sample of each cluster. Of a run it asks for labels that the
 /// model, trained without them, contradicts. Three in ten rows are drawn at random from all samples, and shown without a prediction:
 /// guarantees rest on these alone.
 #[derive(Debug, Args)]

@@ -334,8 +334,9 @@ impl Subject {
         }
         // The answers that a browser keeps belong to exactly these rows.
         let storage_key = format!("calmix-review-{}", blake3::hash(&csv).to_hex());
+        let title = as_typed(&self.data.path);
         let page = ReviewPage {
-            title: &self.data.path,
+            title: &title.to_string_lossy(),
             storage_key: &storage_key,
             classes: &classes,
             rows: &shown_rows,
