@@ -194,7 +194,7 @@ mod tests {
             ("file,label,drawn\na,b,c,d\n", "line 2: the row has 4 fields, but the header has 3 columns"),
             ("file,label\na.png,cat\n\nb.png,cat \n", "line 4: the label \"cat \" has spaces around it"),
             ("file,label\na.png,cat\n./a.png,dog\n", "line 3: a.png is already in line 2"),
-            ("file,label,drawn\na.png,cat,Random\n", "line 2: \"Random\" is "),
+            ("file,label,drawn\na.png,cat,Random\n", "line 2: \"Random\" does not say how a label was drawn"),
             ("file,label\na.png,NaN\n", "line 2: the label is \"NaN\""),
             ("file,label\n,cat\n", "line 2: the row names no sample"),
         ] {

@@ -435,7 +435,7 @@ fn wrong_reviews_are_refused_before_anything_is_written() {
         ("more,cat,random\n", "line 3: more is a folder"),
         ("notes.txt,cat,random\n", "line 3: notes.txt is not an image"),
         ("./2.png,dog,random\n", "line 3: 2.png is already in line 2"),
-        ("3.png,cat,lots\n", "line 3: \"lots\" is "),
+        ("3.png,cat,lots\n", "line 3: \"lots\" does not say how a label was drawn"),
         ("3.png, cat,random\n", "line 3: the label \" cat\" has spaces around it"),
         ("3.png,cat\n", "line 3: the row has 2 fields, but the header has 3 columns"),
         ("3.png,nan,random\n", "line 3: the label is \"nan\""),
