@@ -5,6 +5,7 @@
 - `calmix.calibration`: measures of calibration with confidence intervals, and calibrators.
 - `Planner`: CalibrateMix, FixMatch, FlexMatch, SoftMatch and FreeMatch for training loops of one's own.
 - `Model`: a model that `calmix export` wrote, on onnxruntime.
+- `review` chooses samples to label or to check, as the command does.
 - `report` writes an HTML page about predictions; `read_run` reads the folder of a run of the command `calmix`.
 """
 
@@ -14,6 +15,7 @@ from calmix.classifier import CalmixClassifier, Candidate, NllDifference, OutOfF
 from calmix.model import Answers, Model
 from calmix.planner import Plan, Planner
 from calmix.report import read_run, report
+from calmix.review import review
 
 __all__ = [
     "Answers",
@@ -28,4 +30,5 @@ __all__ = [
     "calibration",
     "read_run",
     "report",
+    "review",
 ]
