@@ -137,6 +137,19 @@ pub(crate) fn labelled_ids(dataset: &Dataset, subset: Option<&str>) -> Result<Ve
     Ok(labelled)
 }
 
+/// Divides labelled samples into those that say something about new samples, and the number of chosen ones, which do not.
+fn without_chosen(dataset: &Dataset, labelled: Vec<u64>) -> Result<(Vec<u64>, usize), DataError> {
+    let all = labelled.len();
+    let mut kept = Vec::with_capacity(all);
+    for id in labelled {
+        if dataset.drawn(id)?.may_be_held_out() {
+            kept.push(id);
+        }
+    }
+    let chosen = all - kept.len();
+    Ok((kept, chosen))
+}
+
 /// Returns the model's number of each class of a dataset. Classes are matched by name.
 ///
 /// # Errors
@@ -177,11 +190,20 @@ impl TrainedLabels {
         subset: Option<&str>,
         kind: InputKind,
     ) -> Result<Self> {
+        let word = kind.word();
         let labelled = labelled_ids(dataset, subset)?;
+        let all = labelled.len();
+        let (labelled, chosen) = without_chosen(dataset, labelled)?;
+        if chosen > 0 {
+            let all = counted(all as u64, &format!("labelled {word}"));
+            let chosen = grouped(chosen as u64);
+            warn(&format!(
+                "{chosen} of {all} are marked as chosen and left out: they are not like new {word}s"
+            ));
+        }
         if labelled.is_empty() {
             return Err(no_labels(path, subset, kind).into());
         }
-        let word = kind.word();
         let trained = match trained_samples(run, dataset, &labelled) {
             Ok(trained) => Some(trained),
             Err(error) => {

@@ -155,6 +155,25 @@ fn training_vectors_are_left_out_of_calibration() {
     assert_ne!(fs::read(temp.path().join("run/model.json")).unwrap(), info);
 }
 
+#[test]
+fn chosen_labels_are_left_out_of_calibration() {
+    let temp = trained();
+    write_npy(&temp.path().join("new.npy"), 400..440, false);
+    write_labels(&temp.path().join("random.csv"), 400, 40);
+    let list = fs::read_to_string(temp.path().join("random.csv")).unwrap();
+    let mut lines = list.lines();
+    let mut marked = format!("{},drawn\n", lines.next().unwrap());
+    for (row, line) in lines.enumerate() {
+        marked.extend([line, if row < 8 { ",chosen\n" } else { ",random\n" }]);
+    }
+    fs::write(temp.path().join("marked.csv"), marked).unwrap();
+    let warning = "warning: 8 of 40 labelled vectors are marked as chosen and left out: they are not like new vectors\n";
+    let arguments = ["calibrate", "run", "--on", "new.npy", "--labels", "marked.csv", "--json"];
+    let printed = succeeds(temp.path(), &arguments, &[warning]);
+    let printed: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(printed["calibration"]["samples"], 32);
+}
+
 /// Of a copied model nothing can be compared.
 #[test]
 fn evaluation_on_training_vectors_warns() {
