@@ -22,6 +22,7 @@ use calmix_run::tensor_files::head_files::{max_head_bytes, read_head};
 
 use crate::error::HeadsError;
 use crate::head_settings::decide_head;
+use crate::head_vectors::HeadVectors;
 use crate::images::frozen_features::FrozenFeatures;
 use crate::images::{FeaturePlace, FeatureWork, PagePart};
 use crate::read_vectors::{project_vectors, read_vectors};
@@ -67,23 +68,13 @@ pub fn pool_vectors(
     let threads = threads(recipe.recipe.train.threads, 1);
     decide_head(&mut recipe, threads)?;
     let recipe = &recipe.recipe;
-    let PoolWork { stop, warn, on_progress } = work;
+    let stop = work.stop;
     if recipe.has_vectors() {
         let (projection, vectors) = project_vectors(dataset, ids, recipe.network.dimensions as usize, stop)?;
         return Ok(PoolVectors { ids: ids.to_vec(), dimensions: projection.dimensions(), vectors });
     }
-    let images = RunImages::new(recipe, dataset, 1);
-    let shown = RefCell::new(on_progress);
-    let work = FeatureWork {
-        images: &images,
-        stop,
-        warn: Arc::clone(&warn),
-        on_progress: Box::new(|progress| (shown.borrow_mut())(progress)),
-    };
-    let mut frozen = FrozenFeatures::open(recipe, FeaturePlace::Shared, dataset, warn)?;
     let needed = NeededSamples { training: ids.to_vec(), ..NeededSamples::default() };
-    frozen.make(&needed, PagePart::ALL, &work)?;
-    let vectors = frozen.load(recipe, &needed, &work)?;
+    let vectors = features(recipe, FeaturePlace::Shared, dataset, &needed, work)?;
     let dimensions = vectors.projection.dimensions();
     let mut numbers = Vec::with_capacity(vectors.training.ids.len() * dimensions);
     for &id in &vectors.training.ids {
@@ -104,22 +95,12 @@ pub fn pool_logits(
     work: PoolWork<'_>,
 ) -> Result<(Vec<u64>, Vec<f32>), HeadsError> {
     let paths = Paths::new(run);
-    let PoolWork { stop, warn, on_progress } = work;
+    let stop = work.stop;
     let needed = NeededSamples { evaluation: ids.to_vec(), ..NeededSamples::default() };
     let vectors = if recipe.has_vectors() {
         read_vectors(recipe, dataset, &needed, &paths, TablePlace::MEMORY, stop)?
     } else {
-        let images = RunImages::new(recipe, dataset, 1);
-        let shown = RefCell::new(on_progress);
-        let work = FeatureWork {
-            images: &images,
-            stop,
-            warn: Arc::clone(&warn),
-            on_progress: Box::new(|progress| (shown.borrow_mut())(progress)),
-        };
-        let mut frozen = FrozenFeatures::open(recipe, FeaturePlace::Run(&paths), dataset, warn)?;
-        frozen.make(&needed, PagePart::ALL, &work)?;
-        frozen.load(recipe, &needed, &work)?
+        features(recipe, FeaturePlace::Run(&paths), dataset, &needed, work)?
     };
     let shape = vectors.info.shape(dataset.classes().len());
     let path = paths.file(RunFile::Model)?;
@@ -136,4 +117,26 @@ pub fn pool_logits(
         logits.extend(head.forward(&numbers)?.logits);
     }
     Ok((vectors.evaluation.ids, logits))
+}
+
+/// Loads the features of images, after computing those that the cache lacks.
+fn features(
+    recipe: &Recipe,
+    place: FeaturePlace<'_>,
+    dataset: &Arc<Dataset>,
+    needed: &NeededSamples,
+    work: PoolWork<'_>,
+) -> Result<HeadVectors, HeadsError> {
+    let PoolWork { stop, warn, on_progress } = work;
+    let images = RunImages::new(recipe, dataset, 1);
+    let shown = RefCell::new(on_progress);
+    let work = FeatureWork {
+        images: &images,
+        stop,
+        warn: Arc::clone(&warn),
+        on_progress: Box::new(|progress| (shown.borrow_mut())(progress)),
+    };
+    let mut frozen = FrozenFeatures::open(recipe, place, dataset, warn)?;
+    frozen.make(needed, PagePart::ALL, &work)?;
+    frozen.load(recipe, needed, &work)
 }

@@ -2,8 +2,8 @@
 //! of all.
 //!
 //! A cache belongs to the fingerprint of a dataset, which changes with every label and every image, and its samples are numbered
-//! anew. The images themselves rarely change. Each cache therefore keeps a key of every sample: a hash of its path, length and
-//! checksum. Only the clean view is taken over: the others depend on the number of the sample.
+//! anew. The images themselves rarely change. Each cache therefore keeps a key of every sample: a hash of its path, place, length
+//! and checksum. Only the clean view is taken over: the others depend on the number of the sample.
 
 use std::collections::HashMap;
 
@@ -14,6 +14,7 @@ use super::cache::{FeatureCache, IDENTITY, MAX_IDENTITY, MAX_OTHERS, MissingPage
 use super::{FeatureIdentity, FeatureView};
 use crate::dataset::Dataset;
 use crate::error::DataError;
+use crate::manifest::DatasetPart;
 
 /// The file with the keys of all samples, in the order of their ids.
 const KEYS: &str = "samples.keys";
@@ -89,19 +90,21 @@ impl FeatureCache {
 /// Computes the keys of all samples.
 fn sample_keys(dataset: &Dataset) -> Result<Vec<Key>, DataError> {
     let mut keys = Vec::with_capacity(dataset.len() as usize);
-    let mut part: Option<(u32, String)> = None;
+    let mut part: Option<(u32, DatasetPart)> = None;
     for record in dataset.records(0..dataset.len()) {
         let (_, record) = record?;
         if part.as_ref().is_none_or(|(index, _)| *index != record.part) {
-            part = Some((record.part, dataset.part(record.part)?.path));
+            part = Some((record.part, dataset.part(record.part)?));
         }
-        let path = part.as_ref().map_or("", |(_, path)| path.as_str());
+        let Some((_, part)) = &part else { continue };
         let mut hasher = blake3::Hasher::new();
         hasher.update(&record.length.to_le_bytes());
         hasher.update(&record.checksum.to_le_bytes());
-        // Shrunk images lie in one file, at another place in every state of the dataset; other samples of one file are told apart
-        // by their content.
-        hasher.update(path.as_bytes());
+        // Among many samples of one file, some share a checksum by chance. Shrunk images have a path of their own, and lie at
+        // another place in every state of the dataset.
+        let offset = if part.shrunk { 0 } else { record.offset };
+        hasher.update(&offset.to_le_bytes());
+        hasher.update(part.path.as_bytes());
         let mut key = Key::default();
         key.copy_from_slice(&hasher.finalize().as_bytes()[..KEY_BYTES]);
         keys.push(key);

@@ -28,6 +28,13 @@ pub(crate) struct PoolSample {
     pub(crate) drawn: Drawn,
 }
 
+impl PoolSample {
+    /// Returns whether it has a label, or was shown and skipped.
+    pub(crate) fn was_shown(&self) -> bool {
+        self.label.is_some() || self.drawn == Drawn::Skipped
+    }
+}
+
 /// All samples that may be labelled, by ascending id.
 #[derive(Debug)]
 pub(crate) struct Pool {

@@ -195,7 +195,11 @@ impl Subject {
                 let labelled = pool.samples.iter().filter(|sample| sample.label.is_some()).count();
                 let all = pool.samples.len() as u64;
                 // As many views as a run will have on these samples and the new labels, so that both choose the same backbone.
-                let views = if all <= limit { all } else { limit + labelled as u64 + plan.count as u64 };
+                let views = if limit == 0 || all <= limit {
+                    all
+                } else {
+                    limit + labelled as u64 + plan.count as u64
+                };
                 draft.complete_for_pool(views)?
             }
             Some(RecipeSoFar::Vectors(resolved)) => (**resolved).clone(),
@@ -211,10 +215,10 @@ impl Subject {
         let vectors = pool_vectors(&recipe, &self.dataset, &ids, work)?;
         clear_line();
         let index_of = |row: usize| vectors.ids.get(row).and_then(|&id| pool.index_of(id));
-        let is_labelled =
-            |row: &usize| index_of(*row).is_some_and(|index| pool.samples[index].label.is_some());
-        let labelled: Vec<usize> = (0..vectors.ids.len()).filter(is_labelled).collect();
-        let rows = typical_rows(vectors.matrix()?, &labelled, plan.chosen_count(), Seed(args.seed), stop)?;
+        let was_shown = |row: &usize| index_of(*row).is_some_and(|index| pool.samples[index].was_shown());
+        let shown_before: Vec<usize> = (0..vectors.ids.len()).filter(was_shown).collect();
+        let rows =
+            typical_rows(vectors.matrix()?, &shown_before, plan.chosen_count(), Seed(args.seed), stop)?;
         let row = |sample: usize| ReviewRow {
             sample,
             reason: Reason::First,
@@ -273,7 +277,7 @@ impl Subject {
         };
         let pool = plan.pool;
         let mut ids = some_ids(plan, recipe);
-        ids.retain(|&id| pool.index_of(id).is_some_and(|index| pool.samples[index].label.is_none()));
+        ids.retain(|&id| pool.index_of(id).is_some_and(|index| !pool.samples[index].was_shown()));
         let mut shown = ProgressSink::new(recipe, args.quiet);
         let mut on_progress = |progress: &WorkProgress| drop(shown.work(progress));
         let work = PoolWork { stop, warn: Arc::new(warn), on_progress: &mut on_progress };
