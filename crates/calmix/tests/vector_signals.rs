@@ -61,6 +61,19 @@ fn sweep_of_vectors_ends_at_a_signal() {
     assert!(ended.stderr.contains("stopped, 2 runs left\n"), "{}", ended.stderr);
 }
 
+/// As for training, the projection takes minutes.
+#[test]
+fn review_ends_at_a_signal() {
+    let temp = tempfile::tempdir().unwrap();
+    write_vectors(&temp.path().join("vectors.npy"), 1_000, 4_096);
+    let mut running = Running::new(temp.path(), &["review", "vectors.npy"]);
+    running.until(|| found_below(temp.path(), "manifest.json"));
+    let ended = running.signalled("INT", "review, projection");
+    assert_eq!(ended.code, Some(130), "{}", ended.stderr);
+    assert!(!temp.path().join("review.csv").exists());
+    assert!(!found_below(temp.path(), "manifest.json"), "the table of the samples is left behind");
+}
+
 /// Principal directions of thousands of dimensions take minutes.
 #[test]
 fn projection_ends_at_a_signal() {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use calmix_core::matrix::Matrix;
@@ -79,7 +79,19 @@ pub(crate) fn run(args: &ReviewArgs) -> Result<Exit> {
         return Err(CliError::invalid(message).hint(hint).into());
     }
     let stop = Stop::listen()?;
-    let subject = Subject::open(args, &stop)?;
+    match choose_and_write(args, &stop) {
+        // Nothing is lost: the cache keeps the features, and no file was written.
+        Err(_) if stop.flag().load(Ordering::Relaxed) => {
+            clear_line();
+            Ok(stop.exit())
+        }
+        outcome => outcome,
+    }
+}
+
+fn choose_and_write(args: &ReviewArgs, stop: &Stop) -> Result<Exit> {
+    let csv = args.out.join(CSV);
+    let subject = Subject::open(args, stop)?;
     let pool = Pool::of(&subject.dataset, &subject.data)?;
     let order = pool.order(args.seed);
     let plan = RowPlan { pool: &pool, order: &order, count: args.count as usize, random_share: args.random };
