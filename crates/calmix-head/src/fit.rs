@@ -17,10 +17,12 @@
 mod candidate;
 mod fitted_head;
 mod folds;
+mod partial_labels;
 
 use calmix_metrics::calibrator::is_lower_by;
 use calmix_metrics::calibrator::temperature::{Temperature, TemperaturePrior};
 use calmix_metrics::groups::{group_count, group_means};
+use calmix_metrics::learning_curve::LearningCurve;
 use calmix_metrics::measure::nll_of_rows;
 use calmix_metrics::predictions::Predictions;
 use calmix_metrics::stats::{Estimate, paired_t_test};
@@ -29,7 +31,7 @@ use crate::error::HeadError;
 use crate::parallel;
 use crate::progress::FitProgress;
 use crate::samples::{HeadSamples, TrainingRows, ValidationSamples};
-use crate::settings::HeadSettings;
+use crate::settings::{Candidates, HeadSettings};
 use crate::training::TrainedHead;
 pub use candidate::Candidate;
 use candidate::{Training, candidates};
@@ -38,6 +40,7 @@ use fitted_head::{
     FoldLogits, HeldOutLabels, chosen_labels, mean, min_labels, out_of_fold, predictions_of, unseen_labels,
 };
 use folds::{Folds, folds};
+use partial_labels::{Part, learning_curve};
 
 /// The confidence level of the interval of the difference between two heads.
 const LEVEL: f64 = 0.95;
@@ -54,6 +57,8 @@ pub struct HeadFit {
     /// The NLL of the best head that uses unlabelled samples minus that of the labels alone, with its interval; `None` if one of
     /// them is missing. The best of several is chosen by the same NLL, which favours it slightly.
     pub nll_difference: Option<Estimate>,
+    /// The error that more labels would lead to; `None` unless there is one vector per sample and some dozens of labels.
+    pub learning_curve: Option<LearningCurve>,
 }
 
 impl HeadFit {
@@ -113,7 +118,9 @@ pub fn fit(
     });
     let trained = trained.into_iter().collect::<Result<Vec<Vec<TrainedHead>>, HeadError>>()?;
     let mut heads = Vec::new();
-    for ((candidate, _), variants) in candidates.iter().zip(by_candidate(&samples, &jobs, trained, progress)?)
+    let mut parts = Vec::new();
+    for ((candidate, training), variants) in
+        candidates.iter().zip(by_candidate(&samples, &jobs, trained, progress)?)
     {
         let mut tried = Vec::new();
         for Variant { trained, of_folds } in variants {
@@ -139,11 +146,21 @@ pub fn fit(
         let best = if tried.len() == 1 { 0 } else { lowest(&nll).unwrap_or(DEFAULT_C_INDEX) };
         if best < tried.len() {
             let (trained, held_out) = tried.swap_remove(best);
-            heads.push(FittedHead::new(*candidate, trained, held_out, progress)?);
+            let head = FittedHead::new(*candidate, trained, held_out, progress)?;
+            parts.push(Part { training: training.clone(), variant: best, temperature: head.temperature() });
+            heads.push(head);
         }
     }
-    add_average(&mut heads, progress)?;
-    Ok(choose(heads, needed_standard_errors(rows)))
+    if let Some((regression, mixture)) = to_average(&heads) {
+        let average = FittedHead::average(Candidate::LrEm, &heads[regression], &heads[mixture], progress)?;
+        heads.push(average);
+    }
+    let mut fit = choose(heads, needed_standard_errors(rows));
+    if settings.candidates == Candidates::OneVector && validation.is_none() {
+        fit.learning_curve =
+            curve_of_kept(&fit, &parts, (&samples, rows, folds.rows.len()), settings, threads, progress)?;
+    }
+    Ok(fit)
 }
 
 /// Returns the number of folds. With many labels, five folds are as good as ten and take half the time.
@@ -224,16 +241,32 @@ fn nll_after_temperature(predictions: &Predictions) -> Result<Option<f64>, HeadE
     Ok(mean(&group_means(&nll, &predictions.groups)))
 }
 
-/// Appends the average of logistic regression and the better mixture, if both were trained.
-fn add_average(heads: &mut Vec<FittedHead>, progress: &FitProgress<'_>) -> Result<(), HeadError> {
+/// Returns the indices of logistic regression and the better mixture, if both were trained.
+fn to_average(heads: &[FittedHead]) -> Option<(usize, usize)> {
     let index = |candidate: Candidate| heads.iter().position(|head| head.candidate == candidate);
-    let indices = [Candidate::LogisticRegression, Candidate::Em, Candidate::BalancedEm].map(index);
-    let [Some(regression), Some(plain), Some(balanced)] = indices else { return Ok(()) };
+    let [regression, plain, balanced] =
+        [Candidate::LogisticRegression, Candidate::Em, Candidate::BalancedEm].map(index);
+    let (plain, balanced) = (plain?, balanced?);
     let nll = [heads[plain].mean_nll(), heads[balanced].mean_nll()];
     let mixture = if lowest(&nll) == Some(1) { balanced } else { plain };
-    let average = FittedHead::average(Candidate::LrEm, &heads[regression], &heads[mixture], progress)?;
-    heads.insert(balanced + 1, average);
-    Ok(())
+    Some((regression?, mixture))
+}
+
+/// Trains the kept kind of head on part of the labels; `parts` are the heads that are no average, in the order of the fit's.
+fn curve_of_kept(
+    fit: &HeadFit,
+    parts: &[Part],
+    (samples, rows, fold_count): (&HeadSamples<'_>, &TrainingRows, usize),
+    settings: &HeadSettings,
+    threads: usize,
+    progress: &FitProgress<'_>,
+) -> Result<Option<LearningCurve>, HeadError> {
+    let Some(kept) = fit.head() else { return Ok(None) };
+    let kept_parts = match (kept.candidate, to_average(&fit.heads)) {
+        (Candidate::LrEm, Some((regression, mixture))) => vec![&parts[regression], &parts[mixture]],
+        _ => vec![&parts[fit.selected]],
+    };
+    learning_curve(kept, &kept_parts, (samples, rows, fold_count), settings.seed, threads, progress)
 }
 
 /// Returns the index of the lowest number, the first of equals; `None` if there is no number.
@@ -267,7 +300,7 @@ fn choose(heads: Vec<FittedHead>, standard_errors: f64) -> HeadFit {
     let nll_difference = pair.and_then(|(other, alone)| {
         paired_t_test(&alone.nll_of_groups(), &other.nll_of_groups(), LEVEL).ok().map(|test| test.difference)
     });
-    HeadFit { heads, selected, nll_difference }
+    HeadFit { heads, selected, nll_difference, learning_curve: None }
 }
 
 #[cfg(test)]

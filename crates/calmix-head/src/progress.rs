@@ -33,6 +33,11 @@ impl<'a> FitProgress<'a> {
         self.total.store(total, Ordering::Relaxed);
     }
 
+    /// Adds steps that are known only after others were taken.
+    pub(crate) fn extend(&self, steps: u64) {
+        self.total.fetch_add(steps, Ordering::Relaxed);
+    }
+
     pub(crate) fn step(&self) {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }

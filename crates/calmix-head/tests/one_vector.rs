@@ -8,7 +8,7 @@ use calmix_head::fit::{Candidate, FittedHead, HeadFit};
 use calmix_head::gaussian_mixture::{GaussianMixture, gaussian_mixture};
 use calmix_head::logistic_regression::{MIN_GAIN, STRENGTHS, logistic_regression};
 use calmix_head::network::Head;
-use calmix_head::samples::{TrainingRows, ValidationSamples};
+use calmix_head::samples::{HeadSamples, TrainingRows, ValidationSamples};
 use calmix_head::settings::HeadSettings;
 use calmix_head::{HeadError, fit};
 use calmix_metrics::predictions::EvalSet;
@@ -49,6 +49,7 @@ fn threads_change_no_bit_of_any_candidate() {
         let again = fit_all(&scene, &rows, &settings(), threads);
         assert_eq!(bits(&again), bits(&alone), "{threads} threads");
         assert_eq!(again.selected, alone.selected);
+        assert_eq!(again.learning_curve, alone.learning_curve);
     }
     let nll: Vec<f64> = alone.heads.iter().map(|head| head.mean_nll().expect("labels")).collect();
     assert!(nll.iter().all(|&other| other >= nll[alone.selected]), "{nll:?}");
@@ -66,6 +67,37 @@ fn em_beats_logistic_regression_on_planted_clouds() {
     assert_ne!(fitted.selected, 0, "{errors:?}");
     let difference = fitted.nll_difference.expect("both kinds");
     assert!(difference.high < 0.0, "{difference:?}");
+}
+
+#[test]
+fn learning_curve_is_of_half_three_quarters_and_all() {
+    let scene = Scene::clouds(1_000, 32, 5, 0.9);
+    let curve = fit_all(&scene, &scene.rows(80), &settings(), 2).learning_curve.expect("a curve");
+    let folds = settings().folds as f64;
+    let sizes: Vec<f64> = curve.points.iter().map(|point| point.labels).collect();
+    assert_eq!(sizes, [40.0, 60.0, 80.0 * (1.0 - 1.0 / folds)]);
+    assert_eq!((curve.labels, curve.more, curve.now.n), (80, 80, 80));
+    let first = curve.points[0].error;
+    let last = curve.points[2].error;
+    assert!(first > last && last > 0.0, "{curve:?}");
+    let fitted = fit_all(&scene, &scene.rows(80), &settings(), 2);
+    let kept = &fitted.head().expect("a head").predictions;
+    let wrong = kept.logits.chunks_exact(5).zip(&kept.labels);
+    let wrong = wrong.filter(|(logits, label)| calmix_core::softmax::argmax(logits) as u32 != **label);
+    assert_eq!(last, wrong.count() as f64 / 80.0);
+    assert!(fit_all(&scene, &scene.rows(15), &settings(), 2).learning_curve.is_none());
+}
+
+#[test]
+fn learning_curve_is_tested_on_random_labels_alone() {
+    let scene = Scene::clouds(1_000, 32, 5, 0.9);
+    let rows = scene.rows(80);
+    let chosen = rows.labelled[..30].to_vec();
+    let samples = HeadSamples { chosen: &chosen, ..scene.samples() };
+    let fitted =
+        with_progress(|progress| fit(samples, &rows, None, &settings(), 2, progress)).expect("heads");
+    let curve = fitted.learning_curve.expect("a curve");
+    assert_eq!((curve.labels, curve.now.n, curve.points[0].labels), (80, 50, 40.0));
 }
 
 /// If all labels are predicted right out of fold, the most likely temperature is the lowest one, whatever the other samples are.

@@ -258,8 +258,9 @@ fn head_choice(fitted: &HeadFit, outputs: &[EvalOutput]) -> Option<HeadChoice> {
             evaluations: output.evaluations.iter().cloned().map(Evaluation::without_lists).collect(),
         });
     }
-    let nll_difference = fitted.nll_difference;
-    (candidates.len() > 1).then_some(HeadChoice { chosen_on, nll_difference, candidates })
+    let HeadFit { nll_difference, ref learning_curve, .. } = *fitted;
+    let learning_curve = learning_curve.clone();
+    (candidates.len() > 1).then_some(HeadChoice { chosen_on, nll_difference, learning_curve, candidates })
 }
 
 fn temperature(calibrator: &Fitted) -> Option<f64> {

@@ -55,6 +55,7 @@ pub mod fitted_calibrator;
 pub mod groups;
 pub mod held_out;
 pub mod lbfgs;
+pub mod learning_curve;
 pub mod margins;
 pub mod measure;
 pub mod metrics;

@@ -4,6 +4,7 @@ use calmix_head::fit::Candidate;
 use calmix_io::class_names;
 use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::fitted_calibrator::{Scaling, Uncalibrated};
+use calmix_metrics::learning_curve::LearningCurve;
 use calmix_metrics::metrics::Metrics;
 use calmix_metrics::predictions::EvalSet;
 use calmix_metrics::stats::Estimate;
@@ -79,6 +80,9 @@ pub struct HeadChoice {
     /// trained on the labels alone. `None` if there are too few labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nll_difference: Option<Estimate>,
+    /// The error that more labels would lead to; `None` unless there is one vector per sample and some dozens of labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learning_curve: Option<LearningCurve>,
     /// All heads; that of the recipe comes first if it was trained.
     pub candidates: Vec<HeadCandidate>,
 }

@@ -3,6 +3,7 @@
 pub mod format;
 mod guarantee_basis;
 pub mod head_table;
+mod learning_curve;
 pub mod metric_table;
 pub mod preparation;
 pub mod run_files;

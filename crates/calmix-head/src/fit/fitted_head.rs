@@ -104,7 +104,7 @@ impl FittedHead {
 
     /// Returns the temperature of its calibrator; 1 if it has none. The most likely temperature would not do: if the few labels
     /// are all predicted right, it is the lowest allowed one, and the average is certain of everything.
-    fn temperature(&self) -> f64 {
+    pub(super) fn temperature(&self) -> f64 {
         let temperature = self.calibrator.calibrator().and_then(FittedCalibrator::temperature);
         temperature.map_or(1.0, Temperature::value)
     }
@@ -124,7 +124,7 @@ impl FittedHead {
 ///
 /// For logits, this averages the log-probabilities, up to a number that all classes share; for the weights of two linear heads,
 /// the result is the head with these logits.
-fn average(first: &[f32], second: &[f32], temperatures: [f64; 2]) -> Vec<f32> {
+pub(super) fn average(first: &[f32], second: &[f32], temperatures: [f64; 2]) -> Vec<f32> {
     let [first_scale, second_scale] = temperatures.map(|temperature| 0.5 / temperature);
     let pairs = first.iter().zip(second);
     pairs.map(|(&a, &b)| (f64::from(a) * first_scale + f64::from(b) * second_scale) as f32).collect()

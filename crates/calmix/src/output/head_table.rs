@@ -189,6 +189,7 @@ mod tests {
         HeadChoice {
             chosen_on: EvalSet::OutOfFold,
             nll_difference: Some(Estimate { n: 40, estimate: -0.31, low: -0.5, high, level: 0.95 }),
+            learning_curve: None,
             candidates: names.into_iter().map(candidate).collect(),
         }
     }
@@ -245,6 +246,7 @@ mod tests {
                 high: estimate + half,
                 level: 0.95,
             }),
+            learning_curve: None,
             candidates: vec![candidate(HeadName::Recipe, own), candidate(HeadName::LabelsAlone, alone)],
         }
     }

@@ -16,6 +16,7 @@ use crate::error::exit::Exit;
 use crate::output::format::{class_list, counted, grouped, shell_quoted};
 use crate::output::guarantee_basis::guarantee_basis;
 use crate::output::head_table::kept_in_words;
+use crate::output::learning_curve::forecast;
 use crate::output::metric_table;
 use crate::output::run_files::{self, cache_option};
 use crate::output::verdict::verdict;
@@ -110,7 +111,12 @@ fn result(run: &Path) -> Result<String> {
         let left_out = left_out.map(|text| sentence(&text) + "\n").unwrap_or_default();
         let basis = guarantee_basis(model.held_out.as_ref(), evaluation, model.label_draws);
         let basis = basis.map(|text| sentence(&text) + "\n").unwrap_or_default();
-        format!("{verdict}\n\n{}{left_out}{basis}{reason}", metric_table::short_table(evaluation, kind))
+        let curve = result.heads.as_ref().and_then(|heads| heads.learning_curve.as_ref());
+        let curve = curve.map(|curve| forecast(curve) + "\n").unwrap_or_default();
+        format!(
+            "{verdict}\n\n{}{left_out}{basis}{curve}{reason}",
+            metric_table::short_table(evaluation, kind)
+        )
     } else {
         let text = metric_table::without_metrics(result.uncalibrated.as_ref(), model.head.is_some());
         text + &heads.map(|heads| heads + "\n").unwrap_or_default()
