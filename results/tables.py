@@ -12,6 +12,7 @@ import sys
 import numpy as np
 
 import beside
+import dynamics
 import markdown
 import scaling
 import study
@@ -24,6 +25,7 @@ DOCUMENTS = {
     "docs/study/README.md": [
         "count", "nll 4", "nll 25", "hard targets", "crossover", "preset", "scratch", "premise", "scikit-learn", "guarantees",
     ],
+    "docs/study/dynamics.md": ["count of dynamics", "primary", "auroc", "practice"],
     "docs/study/heads.md": ["default", "heads", "choice", "guarantees of heads", "temperature", "vectors"],
     "docs/study/scale.md": ["blocks", "groups", "rounds"],
     "docs/study/vectors.md": ["classifiers", "guarantees of vectors"],
@@ -74,6 +76,7 @@ def filled(document, tables):
 def texts():
     """The text of every file that is written, by its path from the root of the repository."""
     heads, networks = Runs("heads/runs.csv"), Runs("scratch/runs.csv")
+    visited = dynamics.Dynamics()
     data = {
         "comparisons": study.comparisons(heads, networks),
         "arms": study.arms(heads) + study.arms(networks),
@@ -85,6 +88,9 @@ def texts():
         "premise": study.premise(heads),
         "deciles": study.deciles(rows("scratch/deciles.csv")),
         "scale": scaling.scale(),
+        "dynamics": dynamics.primary(visited),
+        "dynamics-arms": dynamics.secondary(visited),
+        "dynamics-auroc": dynamics.auroc(visited),
     }
     tables = {f"nll {labels}": markdown.planned(data["comparisons"], labels) for labels in markdown.COLUMNS}
     tables |= {
@@ -108,11 +114,16 @@ def texts():
         "classifiers": beside.classifiers(),
         "guarantees of vectors": beside.guarantees(),
         "overview": beside.overview(),
+        "count of dynamics": dynamics.count_line(visited),
+        "primary": dynamics.primary_table(data["dynamics"]),
+        "auroc": dynamics.auroc_table(data["dynamics-auroc"]),
+        "practice": dynamics.practice(visited),
     }
     found = {f"results/tables/{name}.csv": csv_text(table) for name, table in data.items()}
     for cell in heads.cells():
         for metric in ["nll", "error"]:
             found[f"results/heads/{cell[0]}-{cell[2]}-{metric}.svg"] = curves(heads, *cell, metric)
+    found |= dynamics.figures(visited)
     return found | {document: filled(document, tables) for document in DOCUMENTS}
 
 
