@@ -8,7 +8,7 @@ use calmix::predict::guarantee::Guarantee;
 use calmix::predict::prediction_rule::{Prediction, PredictionRule};
 use calmix_head::fit::{FittedHead, HeadFit};
 use calmix_head::model::HeadModel;
-use calmix_heads::vector_classifier::{LabelledVectors, VectorClassifier, recipe};
+use calmix_heads::vector_classifier::{Drawn, LabelledVectors, VectorClassifier, recipe};
 use calmix_metrics::calibrator::Calibrator;
 use calmix_metrics::fitted_calibrator::{Fitted, Uncalibrated};
 use calmix_metrics::held_out::SetRule;
@@ -39,10 +39,10 @@ pub(crate) struct Classifier {
 }
 
 /// Trains a classifier. `vectors` has `views` vectors in each row, `labels` the number of a class or −1, `groups` the number
-/// of a group for each row or nothing at all, and `settings` are keys of a recipe with their values. Returns it with a
+/// of a group for each row or nothing at all, `drawn` how each label was drawn or nothing at all, and `settings` are keys of a recipe with their values. Returns it with a
 /// description of the fit as JSON, and the out-of-fold predictions: the rows of `vectors`, and their calibrated probabilities.
 #[pyfunction]
-#[pyo3(signature = (vectors, views, labels, classes, groups, settings, threads))]
+#[pyo3(signature = (vectors, views, labels, classes, groups, drawn, settings, threads))]
 #[expect(clippy::type_complexity, reason = "a tuple of arrays is what Python unpacks")]
 #[expect(clippy::too_many_arguments, reason = "Python passes them from one place")]
 pub(crate) fn fit_classifier<'py>(
@@ -52,6 +52,7 @@ pub(crate) fn fit_classifier<'py>(
     labels: PyReadonlyArray1<'py, i64>,
     classes: Vec<String>,
     groups: PyReadonlyArray1<'py, u32>,
+    drawn: Vec<String>,
     settings: Vec<(String, String)>,
     threads: usize,
 ) -> PyResult<(Classifier, String, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray2<f32>>)> {
@@ -64,7 +65,12 @@ pub(crate) fn fit_classifier<'py>(
     }
     let recipe = recipe(layers, views).map_err(|error| of_fit(&error))?;
     let groups = groups.as_slice()?;
-    let samples = LabelledVectors { vectors, views, labels: &labels, classes: &classes, groups };
+    let parsed = |(row, word): (usize, &String)| {
+        Drawn::parse(word).map_err(|problem| invalid(format!("drawn, row {row}: {problem}")))
+    };
+    let drawn = drawn.iter().enumerate().map(parsed).collect::<PyResult<Vec<Drawn>>>()?;
+    let samples =
+        LabelledVectors { vectors, views, labels: &labels, classes: &classes, groups, drawn: &drawn };
     let fitted = interruptible(py, |stop| VectorClassifier::fit(samples, &recipe, threads, stop))?;
     let VectorClassifier { model, info, fit, rows, .. } = fitted.map_err(|error| of_fit(&error))?;
     let (ids, probabilities) = interruptible(py, |stop| out_of_fold(&fit, stop))??;

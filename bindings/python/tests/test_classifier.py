@@ -92,25 +92,28 @@ def test_command_and_estimator_have_the_same_bits(digits, command, tmp_path, vie
     assert [row["abstain"] == "true" for row in rows] == list(np.ma.getmaskarray(answers))
 
 
-def test_command_and_estimator_agree_with_groups(digits, command, tmp_path):
+@pytest.mark.parametrize("column", ["group", "drawn"])
+def test_command_and_estimator_agree_with_groups_and_draws(digits, command, tmp_path, column):
     X, y, _ = digits
     train, test = X[:1200], X[1200:]
-    # Seven writers, and a few digits of unknown ones.
-    groups = [None if row % 10 == 3 else f"writer {row % 7}" for row in range(1200)]
+    # Seven writers, and a few digits of unknown ones; or labels of which a third was chosen.
+    known = {"group": lambda row: f"writer {row % 7}", "drawn": lambda row: "random" if row % 3 else "chosen"}[column]
+    values = [None if row % 10 == 3 else known(row) for row in range(1200)]
     np.save(tmp_path / "train.npy", train)
     np.save(tmp_path / "test.npy", test)
     with open(tmp_path / "labels.csv", "w", newline="") as file:
         rows = csv.writer(file)
-        rows.writerow(["label", "group"])
-        rows.writerows([label, group or ""] for label, group in zip(y[:1200], groups, strict=True))
+        rows.writerow(["label", column])
+        rows.writerows([label, value or ""] for label, value in zip(y[:1200], values, strict=True))
     train_arguments = ["train", "--features", "train.npy", "--labels", "labels.csv", "--run-dir", "run"]
     for arguments in [train_arguments, ["predict", "run", "test.npy", "--probabilities", "--out", "predictions.csv"]]:
         done = subprocess.run([command, *arguments], cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        classifier = CalmixClassifier().fit(train, y[:1200], groups=groups)
+        classifier = CalmixClassifier().fit(train, y[:1200], **{"groups" if column == "group" else column: values})
         members = classifier.predict_set(test, coverage=0.9)
+        assert column == "group" or all(values[row] != "chosen" for row in classifier.out_of_fold_.rows)
     rows = list(csv.DictReader(io.StringIO((tmp_path / "predictions.csv").read_text())))
     expected = np.array([[row[f"p({name})"] for name in range(10)] for row in rows], dtype=np.float32)
     assert (classifier.predict_proba(test) == expected).all()
@@ -173,6 +176,15 @@ def test_bad_groups_are_named(digits, groups, message):
     X, y, _ = digits
     with pytest.raises((TypeError, ValueError), match=message):
         CalmixClassifier().fit(X[:100], y[:100], groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "message"), [(["by hand"] * 100, "drawn, row 0: .by hand. does not say"), (["chosen"], "drawn has 1")]
+)
+def test_bad_draws_are_named(digits, drawn, message):
+    X, y, _ = digits
+    with pytest.raises(ValueError, match=message):
+        CalmixClassifier().fit(X[:100], y[:100], drawn=drawn)
 
 
 def test_unlabelled_samples_help_on_digits(digits):

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use calmix_core::matrix::Matrix;
 use calmix_data::groups::group_numbers;
+pub use calmix_formats::labels::drawn::Drawn;
 use calmix_formats::vectors::too_long;
 use calmix_head::HeadError;
 use calmix_head::fit::{FittedHead, HeadFit, fit};
@@ -14,11 +15,12 @@ use calmix_head::model::HeadModel;
 use calmix_head::progress::FitProgress;
 use calmix_head::projection::Projection;
 use calmix_head::samples::{HeadSamples, TrainingRows, check_classes};
-use calmix_lifecycle::run_samples::NeededSamples;
+use calmix_lifecycle::run_samples::{NeededSamples, count_draw};
 use calmix_lifecycle::splits::drawn_unlabelled;
 use calmix_lifecycle::start::{FILE_CONTENTS, view_settings};
 use calmix_metrics::held_out;
 use calmix_recipe::{Layers, Recipe};
+use calmix_run::label_draws::LabelDraws;
 use calmix_run::model_info::ModelInfo;
 use calmix_run::tensor_files::head_files::head_bytes;
 
@@ -40,6 +42,8 @@ pub struct LabelledVectors<'a> {
     pub classes: &'a [String],
     /// The number of the [group](calmix_data::groups) of each sample; empty if each is a group of its own.
     pub groups: &'a [u32],
+    /// How the label of each sample was drawn; empty if it is not known of any.
+    pub drawn: &'a [Drawn],
 }
 
 /// A classifier that was trained on vectors in memory.
@@ -73,9 +77,13 @@ impl VectorClassifier {
         threads: usize,
         stop: &AtomicBool,
     ) -> Result<Self, HeadsError> {
-        let LabelledVectors { vectors, views, labels, classes, groups } = samples;
+        let LabelledVectors { vectors, views, labels, classes, groups, drawn } = samples;
         if !groups.is_empty() && groups.len() != labels.len() {
             let problem = format!("{} groups for {} samples", groups.len(), labels.len());
+            return Err(HeadsError::unsupported(problem));
+        }
+        if !drawn.is_empty() && drawn.len() != labels.len() {
+            let problem = format!("{} draws for {} samples", drawn.len(), labels.len());
             return Err(HeadsError::unsupported(problem));
         }
         let rows = rows_by_id(labels);
@@ -129,6 +137,11 @@ impl VectorClassifier {
         // Samples are numbered as in a run, because random draws depend on their ids.
         let groups =
             if samples.groups.is_empty() { copies.groups_of(&training.ids) } else { group_numbers(&groups) };
+        let drawn = |place: usize| drawn.get(rows[training.ids[place] as usize]).copied().unwrap_or_default();
+        let labelled = training.rows.labelled.iter().copied();
+        let chosen: Vec<usize> = labelled.clone().filter(|&place| !drawn(place).may_be_held_out()).collect();
+        let mut draws = LabelDraws::default();
+        labelled.for_each(|place| count_draw(&mut draws, drawn(place)));
         let head_samples = HeadSamples {
             ids: &training.ids,
             vectors: Matrix::new(&projected, training.ids.len(), views * projection.dimensions())?.into(),
@@ -137,7 +150,7 @@ impl VectorClassifier {
             labels: &labels,
             classes,
             groups: &groups,
-            chosen: &[],
+            chosen: &chosen,
         };
         let progress = FitProgress::new(stop);
         let settings = head_settings(recipe);
@@ -145,7 +158,7 @@ impl VectorClassifier {
         let Some(kept) = fit.head() else {
             return Err(HeadsError::unsupported("no head was trained".to_owned()));
         };
-        let info = model_info(recipe, classes, &projection, kept, stop)?;
+        let info = ModelInfo { label_draws: draws, ..model_info(recipe, classes, &projection, kept, stop)? };
         let model = HeadModel::new(projection, kept.trained.ema.clone())?;
         Ok(Self { model, info, fit, rows, copies })
     }

@@ -74,6 +74,7 @@ fn simulated(cell: Cell, draw: u64, outcomes: &mut Outcomes) {
         labels: &labels,
         classes: &world.classes,
         groups: &groups,
+        drawn: &[],
     };
     let stop = AtomicBool::new(false);
     let classifier = VectorClassifier::fit(samples, &recipe, 1, &stop).unwrap();

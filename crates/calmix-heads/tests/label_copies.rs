@@ -119,6 +119,7 @@ fn classifier_in_memory_links_as_a_run_does() {
         labels: &labels,
         classes: &classes,
         groups: &[],
+        drawn: &[],
     };
     let recipe = recipe(Layers::new().recipe("vectors").set("network.folds=5"), 1).unwrap();
     let fitted = VectorClassifier::fit(samples, &recipe, 2, &AtomicBool::new(false)).unwrap();

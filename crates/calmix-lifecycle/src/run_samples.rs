@@ -194,12 +194,9 @@ impl RunSamples {
     pub fn label_draws(&self) -> Result<LabelDraws, LifecycleError> {
         let mut draws = LabelDraws::default();
         let mut add = |id: u64, may_give_guarantees: bool| -> Result<(), DataError> {
-            match self.dataset.drawn(id)? {
-                Drawn::Chosen => draws.chosen += 1,
-                _ if !may_give_guarantees => {}
-                Drawn::Given | Drawn::Skipped => draws.given += 1,
-                Drawn::Random => draws.random += 1,
-                Drawn::ByClass => draws.by_class += 1,
+            let drawn = self.dataset.drawn(id)?;
+            if may_give_guarantees || drawn == Drawn::Chosen {
+                count_draw(&mut draws, drawn);
             }
             Ok(())
         };
@@ -279,6 +276,16 @@ impl RunSamples {
     /// Returns the kind of labels that a calibrator fitted on the validation samples has.
     pub fn fitted_on(&self) -> FittedOn {
         self.fitted_on
+    }
+}
+
+/// Counts a label by how it was drawn.
+pub fn count_draw(draws: &mut LabelDraws, drawn: Drawn) {
+    match drawn {
+        Drawn::Given | Drawn::Skipped => draws.given += 1,
+        Drawn::Random => draws.random += 1,
+        Drawn::ByClass => draws.by_class += 1,
+        Drawn::Chosen => draws.chosen += 1,
     }
 }
 

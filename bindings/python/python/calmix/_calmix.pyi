@@ -26,6 +26,7 @@ def fit_classifier(
     labels: NDArray[np.int64],
     classes: list[str],
     groups: NDArray[np.uint32],
+    drawn: list[str],
     settings: list[tuple[str, str]],
     threads: int,
 ) -> tuple[Classifier, str, NDArray[np.uint64], NDArray[np.float32]]: ...

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from calmix import _calmix
 from calmix.arrays import as_array, as_vectors
 from calmix.groups import group_numbers
-from calmix.labels import encoded_classes, present_labels
+from calmix.labels import encoded_classes, present_labels, values_or_none
 from calmix.scikit_learn import from_sklearn
 from calmix.settings import as_settings
 
@@ -140,12 +140,17 @@ class CalmixClassifier:
         self.n_jobs = n_jobs
         self.settings = settings
 
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> CalmixClassifier:
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, drawn: ArrayLike | None = None
+    ) -> CalmixClassifier:
         """Trains on the rows of X, with the labels y; −1 means unlabelled. A warning says if there are too few to calibrate.
 
         `groups` names what each row comes from, such as its patient, video, site or writer, by anything that can be compared.
         Rows of one group are never in different folds, and guarantees are about one row of a new group. `None`, NaN, pandas'
         NA, empty strings and masked entries mean that a row is a group of its own.
+
+        `drawn` says how each label was drawn: `"random"`, `"chosen"`, `"by-class"`, or nothing if it is not known, which counts as
+        random. Chosen labels are trained on; the calibrator, the guarantees and the choice of the head rest on the others.
         """
         names = _feature_names(X)
         vectors = _vectors(X, views=True)
@@ -163,6 +168,7 @@ class CalmixClassifier:
             codes,
             [str(name) for name in self.classes_],
             group_numbers(groups, n),
+            [] if drawn is None else [str(word or "") for word in values_or_none(drawn, n, "drawn")],
             as_settings(settings),
             self._threads(),
         )

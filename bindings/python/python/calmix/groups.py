@@ -7,33 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calmix.labels import is_missing, is_of_pandas, one_dimensional
+from calmix.labels import values_or_none
 
 
 def group_numbers(groups: ArrayLike | None, rows: int) -> NDArray[np.uint32]:
     """The number of the group of each row, a number of its own for a row without a group; empty without groups."""
     if groups is None:
         return np.empty(0, dtype=np.uint32)
-    if isinstance(groups, (list, tuple)):
-        # As they are: NumPy would make strings of numbers beside strings, and of NaN.
-        groups = np.array(groups, dtype=object)
-    values = one_dimensional(groups, "groups")
-    if len(values) != rows:
-        raise ValueError(f"X has {rows} rows, but groups has {len(values)}: inconsistent numbers of samples")
-    if isinstance(values, np.ma.MaskedArray):
-        missing = np.ma.getmaskarray(values)
-        names = values.data.tolist()
-    elif is_of_pandas(values):
-        missing = np.asarray(values.isna(), dtype=bool)
-        names = list(values)
-    else:
-        missing = np.zeros(rows, dtype=bool)
-        names = values.tolist()
     numbers = np.empty(rows, dtype=np.uint32)
     known: dict[Any, int] = {}
     count = 0
-    for row, name in enumerate(names):
-        number = count if missing[row] or is_missing(name) else known.setdefault(_key(name), count)
+    for row, name in enumerate(values_or_none(groups, rows, "groups")):
+        number = count if name is None else known.setdefault(_key(name), count)
         count = max(count, number + 1)
         numbers[row] = number
     return numbers

@@ -72,6 +72,26 @@ def one_dimensional(values: Any, name: str) -> Any:
     return array
 
 
+def values_or_none(values: Any, rows: int, name: str) -> list[Any]:
+    """One value for each row, `None` where it is missing."""
+    if isinstance(values, (list, tuple)):
+        # As they are: NumPy would make strings of numbers beside strings, and of NaN.
+        values = np.array(values, dtype=object)
+    array = one_dimensional(values, name)
+    if len(array) != rows:
+        raise ValueError(f"X has {rows} rows, but {name} has {len(array)}: inconsistent numbers of samples")
+    if isinstance(array, np.ma.MaskedArray):
+        missing = np.ma.getmaskarray(array)
+        found = array.data.tolist()
+    elif is_of_pandas(array):
+        missing = np.asarray(array.isna(), dtype=bool)
+        found = list(array)
+    else:
+        missing = np.zeros(rows, dtype=bool)
+        found = array.tolist()
+    return [None if gone or is_missing(value) else value for value, gone in zip(found, missing)]
+
+
 def is_of_pandas(values: object) -> bool:
     """Whether values are a series, an index or a frame of pandas."""
     return hasattr(values, "isna") and hasattr(values, "shape")
