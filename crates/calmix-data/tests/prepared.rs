@@ -1,5 +1,6 @@
 //! Datasets from the first byte that is prepared to the last id of a split.
 
+mod drawn;
 mod groups;
 mod hostile;
 mod reading;
