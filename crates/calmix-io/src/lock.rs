@@ -3,7 +3,7 @@
 //! The lock is the kernel's (`flock`, by the standard library's `File::try_lock`): it ends with the process, however that
 //! happens, so a kill leaves nothing to clean up and no age to guess. The text of the file names the process that holds it.
 //! Releasing the lock removes the text but not the file, since otherwise two processes could lock two files with the same
-//! name.
+//! name, unless both check for this ([`Lock::take_removed_at_end`]).
 //!
 //! Some mounts of network file systems (`nolock`, `local_lock=all`, Lustre's `localflock`) give every machine its own locks,
 //! without an error. There only the text helps: if a process on another machine wrote it and has not removed it, that
@@ -27,6 +27,8 @@ const MAX_LOCK_BYTES: u64 = 256;
 #[derive(Debug)]
 pub struct Lock {
     file: File,
+    /// The path to remove with the lock, if any.
+    removed_at_end: Option<ConfinedPath>,
 }
 
 impl Lock {
@@ -44,6 +46,21 @@ impl Lock {
     /// If another process holds it, or the file system has no locks.
     pub fn take_over(path: &ConfinedPath) -> Result<Self, FileError> {
         Self::take_as(path, &Machine::this(), true)
+    }
+
+    /// Takes the lock as [`take`](Self::take) does, and removes its file when it is dropped. Every process must then take it by this
+    /// function: it checks that the file that it locked has not been removed.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub fn take_removed_at_end(path: &ConfinedPath) -> Result<Self, FileError> {
+        loop {
+            let mut lock = Self::take(path)?;
+            if lock.is_of(path) {
+                lock.removed_at_end = Some(path.clone());
+                return Ok(lock);
+            }
+        }
     }
 
     /// Returns whether the locked file is still the one at `path`.
@@ -69,7 +86,7 @@ impl Lock {
         // Written in place, unlike all other files: the lock belongs to this file and would not move to a renamed one.
         file.set_len(0).map_err(cannot)?;
         file.write_all(machine.text().as_bytes()).map_err(cannot)?;
-        Ok(Self { file })
+        Ok(Self { file, removed_at_end: None })
     }
 }
 
@@ -106,6 +123,10 @@ impl Machine {
 
 impl Drop for Lock {
     fn drop(&mut self) {
+        if let Some(path) = &self.removed_at_end {
+            // While the lock is held, so that the file of another process is not removed.
+            let _ = path.remove_file();
+        }
         // An empty text marks the folder as free for machines that do not see this lock.
         let _ = self.file.set_len(0);
         // Closing the file is not enough: a child between fork and exec may still have it open.
