@@ -171,6 +171,10 @@ fn text(file: &File) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
     use super::*;
 
     #[cfg(unix)]
@@ -236,6 +240,30 @@ mod tests {
         fs::write(&path, remote.text()).unwrap();
         assert!(matches!(Lock::take(&path).unwrap_err().problem, FileProblem::Foreign(_)));
         drop(Lock::take_over(&path).unwrap());
+    }
+
+    /// Four threads: never do two hold the lock, and no file remains.
+    #[test]
+    fn removed_lock_excludes_others() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = ConfinedPath::root(temp.path()).join("lock");
+        let holders = AtomicU32::new(0);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let mut taken = 0;
+                    while taken < 150 {
+                        let Ok(lock) = Lock::take_removed_at_end(&path) else { continue };
+                        assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0);
+                        taken += 1;
+                        thread::sleep(Duration::from_micros(100));
+                        holders.fetch_sub(1, Ordering::SeqCst);
+                        drop(lock);
+                    }
+                });
+            }
+        });
+        assert!(!path.exists());
     }
 
     #[test]
