@@ -3,7 +3,7 @@
 //! The lock is the kernel's (`flock`, by the standard library's `File::try_lock`): it ends with the process, however that
 //! happens, so a kill leaves nothing to clean up and no age to guess. The text of the file names the process that holds it.
 //! Releasing the lock removes the text but not the file, since otherwise two processes could lock two files with the same
-//! name.
+//! name, unless both check for this ([`Lock::take_removed_at_end`]).
 //!
 //! Some mounts of network file systems (`nolock`, `local_lock=all`, Lustre's `localflock`) give every machine its own locks,
 //! without an error. There only the text helps: if a process on another machine wrote it and has not removed it, that
@@ -27,6 +27,8 @@ const MAX_LOCK_BYTES: u64 = 256;
 #[derive(Debug)]
 pub struct Lock {
     file: File,
+    /// The path to remove with the lock, if any.
+    removed_at_end: Option<ConfinedPath>,
 }
 
 impl Lock {
@@ -44,6 +46,21 @@ impl Lock {
     /// If another process holds it, or the file system has no locks.
     pub fn take_over(path: &ConfinedPath) -> Result<Self, FileError> {
         Self::take_as(path, &Machine::this(), true)
+    }
+
+    /// Takes the lock as [`take`](Self::take) does, and removes its file when it is dropped. Every process must then take it by this
+    /// function: it checks that the file that it locked has not been removed.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub fn take_removed_at_end(path: &ConfinedPath) -> Result<Self, FileError> {
+        loop {
+            let mut lock = Self::take(path)?;
+            if lock.is_of(path) {
+                lock.removed_at_end = Some(path.clone());
+                return Ok(lock);
+            }
+        }
     }
 
     /// Returns whether the locked file is still the one at `path`.
@@ -69,7 +86,7 @@ impl Lock {
         // Written in place, unlike all other files: the lock belongs to this file and would not move to a renamed one.
         file.set_len(0).map_err(cannot)?;
         file.write_all(machine.text().as_bytes()).map_err(cannot)?;
-        Ok(Self { file })
+        Ok(Self { file, removed_at_end: None })
     }
 }
 
@@ -106,6 +123,10 @@ impl Machine {
 
 impl Drop for Lock {
     fn drop(&mut self) {
+        if let Some(path) = &self.removed_at_end {
+            // While the lock is held, so that the file of another process is not removed.
+            let _ = path.remove_file();
+        }
         // An empty text marks the folder as free for machines that do not see this lock.
         let _ = self.file.set_len(0);
         // Closing the file is not enough: a child between fork and exec may still have it open.
@@ -150,6 +171,10 @@ fn text(file: &File) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
     use super::*;
 
     #[cfg(unix)]
@@ -215,6 +240,30 @@ mod tests {
         fs::write(&path, remote.text()).unwrap();
         assert!(matches!(Lock::take(&path).unwrap_err().problem, FileProblem::Foreign(_)));
         drop(Lock::take_over(&path).unwrap());
+    }
+
+    /// Four threads: never do two hold the lock, and no file remains.
+    #[test]
+    fn removed_lock_excludes_others() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = ConfinedPath::root(temp.path()).join("lock");
+        let holders = AtomicU32::new(0);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let mut taken = 0;
+                    while taken < 150 {
+                        let Ok(lock) = Lock::take_removed_at_end(&path) else { continue };
+                        assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0);
+                        taken += 1;
+                        thread::sleep(Duration::from_micros(100));
+                        holders.fetch_sub(1, Ordering::SeqCst);
+                        drop(lock);
+                    }
+                });
+            }
+        });
+        assert!(!path.exists());
     }
 
     #[test]

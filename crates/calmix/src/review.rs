@@ -4,6 +4,7 @@
 //! labels that look wrong, or samples that the model is unsure of. *Random* rows follow one order of the whole pool, and are shown
 //! without a prediction: guarantees rest on them alone. The answers come back through [`calmix label`](crate::args).
 
+mod label_studio;
 mod pool;
 mod review_csv;
 mod rows;
@@ -11,6 +12,7 @@ mod sample_texts;
 mod suspects;
 mod thumbnails;
 
+pub(crate) use label_studio::{LabelStudioTasks, labelling_interface};
 pub(crate) use pool::Pool;
 #[cfg(test)]
 pub(crate) use pool::PoolSample;

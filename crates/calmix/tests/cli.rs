@@ -14,6 +14,7 @@ mod json;
 #[cfg(target_os = "linux")]
 mod killed_prepare;
 mod label;
+mod label_studio;
 mod labels_csv;
 #[cfg(target_os = "linux")]
 mod prepared_tables;

@@ -3,3 +3,4 @@
 pub(super) mod demo;
 pub(super) mod label;
 pub(super) mod review;
+mod review_files;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use anyhow::Result;
 use calmix_formats::csv_lines::{LineCount, blank_lines};
@@ -39,7 +40,8 @@ pub(crate) struct LabelFile {
     columns: Columns,
     /// The row of each sample.
     by_key: HashMap<String, usize>,
-    is_new: bool,
+    /// The digest of the text that was read; `None` if the file did not exist.
+    read: Option<blake3::Hash>,
     is_changed: bool,
 }
 
@@ -80,7 +82,7 @@ impl LabelFile {
             rows: Vec::new(),
             columns,
             by_key: HashMap::new(),
-            is_new: true,
+            read: None,
             is_changed: false,
         }
     }
@@ -96,6 +98,7 @@ impl LabelFile {
         listed: Listed,
         names: &LabelColumns,
     ) -> Result<Self, FormatError> {
+        let read = Some(blake3::hash(text));
         let has_mark = without_mark(text).len() < text.len();
         let text = without_mark(text);
         let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text);
@@ -118,7 +121,7 @@ impl LabelFile {
             rows: Vec::new(),
             columns,
             by_key: HashMap::new(),
-            is_new: false,
+            read,
             is_changed: false,
         };
         loop {
@@ -164,7 +167,16 @@ impl LabelFile {
 
     /// Returns whether the file does not exist yet.
     pub(crate) fn is_new(&self) -> bool {
-        self.is_new
+        self.read.is_none()
+    }
+
+    /// Returns whether the file is as it was when it was read: another process may have written it since.
+    pub(crate) fn is_as_read(&self) -> bool {
+        match (fs::read(&self.path), self.read) {
+            (Ok(text), Some(read)) => blake3::hash(&text) == read,
+            (Err(error), None) => error.kind() == io::ErrorKind::NotFound,
+            _ => false,
+        }
     }
 
     /// Returns whether a row was set.

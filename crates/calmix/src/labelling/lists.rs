@@ -13,6 +13,9 @@ use calmix_formats::labels::columns::LabelColumns;
 use calmix_formats::labels::csv_table::{LabelTable, check_file, read_list};
 use calmix_formats::labels::drawn::Drawn;
 use calmix_formats::vectors::VectorOptions;
+use calmix_io::confined_path::ConfinedPath;
+use calmix_io::error::{FileError, FileProblem};
+use calmix_io::lock::Lock;
 use calmix_io::shown::shown;
 use calmix_io::{atomic_file, safe_path};
 use calmix_recipe::{SourceName, detect_source};
@@ -92,10 +95,9 @@ impl Lists {
         let names_columns = columns.path.is_some() || columns.label.is_some();
         let mut lists = Vec::new();
         let mut has_class_folders = false;
-        let existing = existing_lists(root)?;
         match detect_source(root, names_columns) {
             SourceName::LabelsCsv => {
-                for place in existing {
+                for place in existing_lists(root)? {
                     let path = place.path(root);
                     let text = read_list(root, &path)?;
                     let checked = LabelTable::parse(root, &place.folder, &path, &text, &columns);
@@ -109,7 +111,10 @@ impl Lists {
                 }
             }
             SourceName::Folder => {
-                if let Some(place) = existing.first() {
+                if let Some(place) = existing_lists(root)?.first() {
+                    if detect_source(root, names_columns) == SourceName::LabelsCsv {
+                        return Err(changed(&place.path(root)).into());
+                    }
                     // A second list beside it would make the folder ambiguous.
                     let problem = "this list is not read, because it has no column that names the image, or none of labels";
                     let hint = "rename it, or name its columns with --path-column and --label-column";
@@ -282,6 +287,14 @@ impl Lists {
             }
             texts.push((&list.file, text));
         }
+        let mut locks = Vec::new();
+        for (file, _) in &texts {
+            locks.push(lock(file.path())?);
+        }
+        // A process that wrote before this one took the locks may have added labels, which these texts would lose.
+        if let Some((file, _)) = texts.iter().find(|(file, _)| !file.is_as_read()) {
+            return Err(changed(file.path()).into());
+        }
         let mut written = Vec::new();
         for (file, text) in &texts {
             if let Err(error) = atomic_file::write(file.path(), text) {
@@ -325,6 +338,27 @@ impl Lists {
         command += &option("--vector-column", vector_column);
         command += &option("--path-column", self.columns.path.as_deref());
         command + &option("--label-column", self.columns.label.as_deref())
+    }
+}
+
+fn changed(list: &Path) -> FormatError {
+    FormatError::changed(list, "changed while the answers were being merged")
+        .hint("run the same command again")
+}
+
+/// Lets only this process write to a list; `None` on a file system without locks.
+fn lock(list: &Path) -> Result<Option<Lock>, FileError> {
+    // A link and its target are the same list.
+    let list = fs::canonicalize(list).unwrap_or_else(|_| list.to_owned());
+    let folder = list.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = list.file_name().unwrap_or_default().to_string_lossy();
+    match Lock::take_removed_at_end(&ConfinedPath::root(folder).join(format!(".{name}.lock"))) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(FileError { problem: FileProblem::NoLocks(_), .. }) => Ok(None),
+        Err(error @ FileError { problem: FileProblem::Foreign(_), .. }) => {
+            Err(error.hint("remove this file if no other `calmix label` is running"))
+        }
+        Err(error) => Err(error.hint("another `calmix label` writes this list: run the same command again")),
     }
 }
 

@@ -1,9 +1,10 @@
-//! A review: a CSV with the columns `file`, `label` and `drawn`, and others that `calmix label` does not read.
+//! A review: a CSV with the columns `file`, `label` and `drawn`, and others that `calmix label` does not read; or an export of
+//! Label Studio.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
 use calmix_formats::csv_lines::LineCount;
@@ -16,37 +17,12 @@ use calmix_io::shown::shown;
 use calmix_io::text::counted;
 use csv::{ReaderBuilder, StringRecord};
 
+use super::label_studio::{self, MAX_EXPORT_BYTES};
+use super::review_row::{ReviewFile, ReviewRow, RowPlace, check_spaces};
 use crate::error::CliError;
 
 /// The maximum size of a review, in bytes.
 const MAX_REVIEW_BYTES: u64 = 256 << 20;
-
-/// A review.
-#[derive(Debug)]
-pub(crate) struct ReviewFile {
-    pub(crate) path: PathBuf,
-    pub(crate) rows: Vec<ReviewRow>,
-}
-
-/// A row of a review.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ReviewRow {
-    /// Its line, counted from 1.
-    pub(crate) line: u64,
-    /// The name of the sample in the list of labels.
-    pub(crate) file: String,
-    /// The answer; `None` if the row was skipped or not reached.
-    pub(crate) label: Option<String>,
-    /// How the row was drawn; `None` if the field is empty.
-    pub(crate) drawn: Option<Drawn>,
-}
-
-impl ReviewRow {
-    /// Returns whether the reviewer answered or skipped it.
-    pub(crate) fn is_reviewed(&self) -> bool {
-        self.label.is_some() || self.drawn == Some(Drawn::Skipped)
-    }
-}
 
 /// The columns of a review that are read.
 struct ReviewColumns {
@@ -56,53 +32,59 @@ struct ReviewColumns {
     count: usize,
 }
 
-impl ReviewFile {
-    /// Reads a review.
-    ///
-    /// # Errors
-    /// If it is not a review, or names a sample twice.
-    pub(crate) fn read(path: &Path) -> Result<Self> {
-        if path.is_dir() {
-            let message = format!("{}: is a folder; a review is a file", shown(path.display()));
-            return Err(CliError::invalid(message).hint("calmix label DATA review.csv").into());
-        }
-        let mut text = Vec::new();
-        let read = File::open(path).and_then(|file| file.take(MAX_REVIEW_BYTES).read_to_end(&mut text));
-        read.map_err(|error| FormatError::new(path, error))?;
-        if text.len() as u64 == MAX_REVIEW_BYTES {
-            let problem = format!("the review is larger than {MAX_REVIEW_BYTES} bytes");
-            return Err(FormatError::limit(path, problem).hint("split it into several files").into());
-        }
-        Ok(Self::parse(path, without_mark(&text))?)
+/// Reads the reviews of a file: one of a CSV, and one per annotator of an export of Label Studio, which ends in `.json`.
+///
+/// # Errors
+/// If it is not a review, or names a sample twice.
+pub(crate) fn read_reviews(path: &Path) -> Result<Vec<ReviewFile>> {
+    if path.is_dir() {
+        let message = format!("{}: is a folder; a review is a file", shown(path.display()));
+        return Err(CliError::invalid(message).hint("calmix label DATA review.csv").into());
     }
+    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
+        let hint = "export fewer tasks at once";
+        return Ok(label_studio::parse(path, without_mark(&read_limited(path, MAX_EXPORT_BYTES, hint)?))?);
+    }
+    let text = read_limited(path, MAX_REVIEW_BYTES, "split it into several files")?;
+    Ok(vec![parse(path, without_mark(&text))?])
+}
 
-    fn parse(path: &Path, text: &[u8]) -> Result<Self, FormatError> {
-        let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text);
-        let mut record = StringRecord::new();
-        let mut lines = LineCount::new(text);
-        let mut columns = None;
-        let mut rows = Vec::new();
-        let mut seen: BTreeMap<String, u64> = BTreeMap::new();
-        while read_record(&mut reader, &mut record, path, &mut lines)? {
-            let line = lines.line_at(record.position().map_or(0, |place| place.byte() as usize));
-            let at = |problem| FormatError::new(path, problem).at(format!("line {line}"));
-            let Some(columns) = &columns else {
-                columns = Some(ReviewColumns::find(&record, &at)?);
-                continue;
-            };
-            let row = columns.row(&record, line, &at)?;
-            if let Some(first) = seen.insert(row.file.clone(), line) {
-                let problem = format!("{} is already in line {first}", row.file);
-                return Err(at(FormatProblem::Content(problem)).hint("keep one row per sample"));
-            }
-            rows.push(row);
+fn parse(path: &Path, text: &[u8]) -> Result<ReviewFile, FormatError> {
+    let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text);
+    let mut record = StringRecord::new();
+    let mut lines = LineCount::new(text);
+    let mut columns = None;
+    let mut rows = Vec::new();
+    let mut seen: BTreeMap<String, u64> = BTreeMap::new();
+    while read_record(&mut reader, &mut record, path, &mut lines)? {
+        let line = lines.line_at(record.position().map_or(0, |place| place.byte() as usize));
+        let at = |problem| FormatError::new(path, problem).at(format!("line {line}"));
+        let Some(columns) = &columns else {
+            columns = Some(ReviewColumns::find(&record, &at)?);
+            continue;
+        };
+        let row = columns.row(&record, line, &at)?;
+        if let Some(first) = seen.insert(row.file.clone(), line) {
+            let problem = format!("{} is already in line {first}", row.file);
+            return Err(at(FormatProblem::Content(problem)).hint("keep one row per sample"));
         }
-        if columns.is_none() {
-            let hint = "write the header `file,label,drawn` and one line per sample";
-            return Err(FormatError::content(path, "the review is empty").hint(hint));
-        }
-        Ok(Self { path: path.to_owned(), rows })
+        rows.push(row);
     }
+    if columns.is_none() {
+        let hint = "write the header `file,label,drawn` and one line per sample";
+        return Err(FormatError::content(path, "the review is empty").hint(hint));
+    }
+    Ok(ReviewFile { path: path.to_owned(), part: String::new(), rows })
+}
+
+fn read_limited(path: &Path, limit: u64, hint: &str) -> Result<Vec<u8>, FormatError> {
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(limit).read_to_end(&mut text));
+    read.map_err(|error| FormatError::new(path, error))?;
+    if text.len() as u64 == limit {
+        return Err(FormatError::limit(path, format!("the review is larger than {limit} bytes")).hint(hint));
+    }
+    Ok(text)
 }
 
 impl ReviewColumns {
@@ -139,10 +121,7 @@ impl ReviewColumns {
         if file.is_empty() {
             return Err(at(FormatProblem::Content("the row names no sample".into())).hint("remove the row"));
         }
-        if label.trim() != label {
-            let problem = format!("the label {label:?} has spaces around it");
-            return Err(at(FormatProblem::Content(problem)).hint("remove them"));
-        }
+        check_spaces(label, at)?;
         let drawn = self.drawn.map_or("", |drawn| &record[drawn]);
         let drawn = if drawn.is_empty() {
             None
@@ -150,7 +129,7 @@ impl ReviewColumns {
             Some(Drawn::parse(drawn).map_err(|problem| at(problem).hint(DRAWN_HINT))?)
         };
         Ok(ReviewRow {
-            line,
+            place: RowPlace::Line(line),
             file: file.strip_prefix("./").unwrap_or(file).to_owned(),
             label: parse_class(label).map_err(at)?,
             drawn,
@@ -163,7 +142,7 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> Result<Vec<ReviewRow>, String> {
-        let parsed = ReviewFile::parse(Path::new("review.csv"), without_mark(text.as_bytes()));
+        let parsed = parse(Path::new("review.csv"), without_mark(text.as_bytes()));
         parsed.map(|review| review.rows).map_err(|error| error.to_string())
     }
 
@@ -175,8 +154,8 @@ mod tests {
         .unwrap();
         let [a, b] = rows.as_slice() else { panic!("{rows:?}") };
         assert_eq!(
-            (a.line, a.file.as_str(), a.label.as_deref(), a.drawn),
-            (2, "a.png", Some("cat"), Some(Drawn::Random))
+            (a.place, a.file.as_str(), a.label.as_deref(), a.drawn),
+            (RowPlace::Line(2), "a.png", Some("cat"), Some(Drawn::Random))
         );
         assert_eq!((b.file.as_str(), b.label.as_deref(), b.drawn), ("b.png", None, Some(Drawn::Skipped)));
         assert!(a.is_reviewed() && b.is_reviewed());
@@ -201,7 +180,7 @@ mod tests {
             let problem = parsed(text).unwrap_err();
             assert!(problem.contains(expected), "{text:?}: {problem}");
         }
-        let not_text = ReviewFile::parse(Path::new("review.csv"), b"file,label\n\xff.png,cat\n").unwrap_err();
+        let not_text = parse(Path::new("review.csv"), b"file,label\n\xff.png,cat\n").unwrap_err();
         assert!(not_text.to_string().contains("line 2: not UTF-8"), "{not_text}");
     }
 }

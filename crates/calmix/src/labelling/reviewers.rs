@@ -7,7 +7,7 @@ use calmix_formats::labels::drawn::Drawn;
 use calmix_metrics::agreement::Agreement;
 
 use super::merge::upgraded;
-use super::review_file::{ReviewFile, ReviewRow};
+use super::review_row::{ReviewFile, ReviewRow};
 
 /// The answers of all reviews.
 #[derive(Debug, Default)]
@@ -129,15 +129,20 @@ fn labels_of(review: &ReviewFile) -> BTreeMap<&str, &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::labelling::review_row::RowPlace;
 
     fn review(rows: &[(&str, &str, Option<Drawn>)]) -> ReviewFile {
         let row = |(line, &(file, label, drawn)): (u64, &(&str, &str, Option<Drawn>))| ReviewRow {
-            line,
+            place: RowPlace::Line(line),
             file: file.into(),
             label: Some(label).filter(|label| !label.is_empty()).map(str::to_owned),
             drawn,
         };
-        ReviewFile { path: "review.csv".into(), rows: (2..).zip(rows).map(row).collect() }
+        ReviewFile {
+            path: "review.csv".into(),
+            part: String::new(),
+            rows: (2..).zip(rows).map(row).collect(),
+        }
     }
 
     #[test]

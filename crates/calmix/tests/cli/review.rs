@@ -1,8 +1,11 @@
 //! `calmix review`: from vectors or images to the rows that are asked for, and around the loop with `label` and `train`.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs};
 
+use calmix_testkit::tier;
 use calmix_testkit::workspace::Workspace;
 
 use super::new_workspace;
@@ -127,6 +130,33 @@ fn images_without_weights_are_drawn_at_random() {
     let next = rows(&workspace);
     assert_eq!(next.len(), 7);
     assert!(next.keys().all(|file| !found.contains_key(file)));
+}
+
+#[test]
+fn download_of_the_page_is_read() {
+    if env::var_os("CALMIX_BROWSER_MODULES").is_none() {
+        return tier::skipped("CALMIX_BROWSER_MODULES names no folder with puppeteer-core and axe-core");
+    }
+    let workspace = new_workspace();
+    for (class, shade, count) in [("cat, \"grey\"", 40, 2), ("dog", 200, 2), ("unlabelled", 120, 9)] {
+        workspace.images(&format!("photos/{class}"), shade, count);
+    }
+    workspace.run(&["review", "photos"]).with_code(0);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../calmix-report/tests/review_page.mjs");
+    let mut browser = Command::new("node");
+    let output = browser.arg(script).arg(workspace.folder()).arg("a page of calmix review").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = workspace.run(&["label", "photos", "answers.csv"]).with_code(0);
+    output.prints(&["photos/labels.csv: 6 labels added, 3 rows skipped\n"]);
+    let read = |name: &str| {
+        let mut reader = csv::Reader::from_path(workspace.path(name)).unwrap();
+        let drawn = reader.headers().unwrap().iter().position(|column| column == "drawn").unwrap();
+        let row = |row: csv::StringRecord| (row[0].to_owned(), [row[1].to_owned(), row[drawn].to_owned()]);
+        reader.records().map(|record| row(record.unwrap())).collect::<BTreeMap<_, _>>()
+    };
+    let mut labels = read("photos/labels.csv");
+    labels.retain(|file, _| file.starts_with("unlabelled/"));
+    assert_eq!(labels, read("answers.csv"));
 }
 
 #[test]

@@ -10,9 +10,9 @@ use crate::args::options::source::layouts;
 /// Add the answers of reviews to the labels of a dataset
 ///
 /// A review is a CSV with the columns `file`, `label` (empty without an answer) and `drawn` (random, by-class, chosen, given or
-/// skipped), as `calmix review` writes it. The labels of images are in DATA/labels.csv or DATA/metadata.csv, or in one list
-/// per split; if the folders are the classes, calmix writes a new labels.csv that lists all images of the folders, because a list
-/// takes precedence over them. Labels of vectors are in the CSV of --labels. All other columns, rows and their order
+/// skipped), as `calmix review` writes it, or the JSON export of Label Studio from tasks of `calmix review --to label-studio`. The
+/// labels of images are in DATA/labels.csv or DATA/metadata.csv, or in one list per split; if the folders are the classes, calmix
+/// writes a new labels.csv that lists all images of the folders, because a list takes precedence over them. Labels of vectors are in the CSV of --labels. All other columns, rows and their order
 /// stay. The columns `drawn` and `date` (or `label_date`, if the list has another column `date`) say how each label was
 /// drawn, and when it was given (UTC). A label is replaced by another one only with --replace.
 ///
@@ -26,8 +26,8 @@ pub struct LabelArgs {
     /// Folder of images, or file or folder of vectors
     #[arg(value_name = "DATA")]
     pub(crate) data: PathBuf,
-    /// Reviews with answers, one per person
-    #[arg(value_name = "REVIEW.csv", required = true)]
+    /// Reviews with answers, one per person, or exports of Label Studio, which end in .json
+    #[arg(value_name = "REVIEW", required = true)]
     pub(crate) reviews: Vec<PathBuf>,
     /// List of labels of vectors, a CSV; created if it does not exist
     #[arg(long, value_name = "FILE")]
@@ -61,6 +61,7 @@ const FIELDS: &str = "\
 Examples:
   calmix label photos review.csv
   calmix label photos anna.csv ben.csv
+  calmix label photos export.json
   calmix label vectors.npy review.csv --labels labels.csv
 
 Fields of --json:

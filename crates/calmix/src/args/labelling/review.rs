@@ -29,6 +29,9 @@ pub struct ReviewArgs {
     /// Also choose unlabelled samples for the model: those that it is least sure of
     #[arg(long, value_enum, value_name = "RULE")]
     pub choose: Option<ChooseRule>,
+    /// Write tasks for this tool instead of review.html
+    #[arg(long, value_enum, value_name = "TOOL")]
+    pub to: Option<LabellingTool>,
     /// Names of classes that have no label yet, for the page
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub classes: Vec<String>,
@@ -67,12 +70,20 @@ pub enum ChooseRule {
     Margin,
 }
 
+/// A tool in which samples are labelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LabellingTool {
+    /// label-studio.json, the tasks, and label-studio.xml, the labelling interface
+    LabelStudio,
+}
+
 const EXAMPLES: &str = "\
 Examples:
   calmix review photos                       the first labels
   calmix label photos review.csv             put the answers into photos/labels.csv
   calmix train --data photos
   calmix review runs/head-folder-1           labels that may be wrong, and random samples
+  calmix review photos --to label-studio     tasks for Label Studio, whose JSON export `label` reads
 
 Columns of review.csv:
   file        name of the sample in the list of labels
@@ -83,7 +94,10 @@ Columns of review.csv:
   drawn       how the label counts as drawn: random, chosen, or as before
 
 Fields of --json:
-  csv, page   the files
+  csv         review.csv
+  page        review.html, or null
+  tasks       label-studio.json, or null
+  interface   label-studio.xml, or null
   rows        number of rows by `why`
   now_random  chosen labels that the random order has reached, which count as random from now on
   skipped     random samples that were skipped";

@@ -1,7 +1,7 @@
 //! `calmix label`: merges the answers of reviews into the lists of labels of a dataset.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use calmix_data::cloud::CloudUrl;
@@ -21,7 +21,8 @@ use crate::labelling::class_names::{SimilarClasses, similar_classes};
 use crate::labelling::date::today;
 use crate::labelling::lists::{LabelCounts, ListOptions, Lists, Place};
 use crate::labelling::merge::{Effect, ListedLabel, merge};
-use crate::labelling::review_file::ReviewFile;
+use crate::labelling::review_file::read_reviews;
+use crate::labelling::review_row::ReviewFile;
 use crate::labelling::reviewers::{Answer, CombinedAnswers, ReviewPair, combine};
 use crate::output::format::{class_list, counted, decimal, grouped, same_command, shell_quoted};
 use crate::terminal::{Output, sentence};
@@ -67,19 +68,20 @@ impl LabelArgs {
         self.check_reviews()?;
         let mut reviews = Vec::new();
         for path in &self.reviews {
-            reviews.push(ReviewFile::read(path)?);
+            reviews.extend(read_reviews(path)?);
         }
         let answers = combine(&reviews)?;
         if answers.answers.is_empty() && answers.disagreements.is_empty() {
             let names: Vec<String> = self.reviews.iter().map(|path| shown(path.display())).collect();
             let message = format!("{}: no row has an answer", names.join(", "));
-            return Err(CliError::invalid(message).hint("fill in the column `label`").into());
+            let hint = "fill in the column `label`, or annotate the tasks and export them again";
+            return Err(CliError::invalid(message).hint(hint).into());
         }
         let mut lists = self.lists()?;
         let places = places(&lists, &reviews, &answers)?;
         let merged = self.merge(&mut lists, &places, &answers)?;
-        let output =
-            Output { text: merged.text(&self.reviews, &answers), json: merged.json(&self.reviews, &answers) };
+        let names: Vec<String> = reviews.iter().map(ReviewFile::name).collect();
+        let output = Output { text: merged.text(&names, &answers), json: merged.json(&names, &answers) };
         output.print(self.json)?;
         Ok(Exit::Done)
     }
@@ -193,9 +195,8 @@ fn places(
 ) -> Result<Vec<Place>, FormatError> {
     for review in reviews {
         for row in review.rows.iter().filter(|row| row.is_reviewed()) {
-            let at = |problem: FormatProblem| {
-                FormatError::new(&review.path, problem).at(format!("line {}", row.line))
-            };
+            let at =
+                |problem: FormatProblem| FormatError::new(&review.path, problem).at(row.place.to_string());
             lists.place(&row.file, &at)?;
             if let Some(label) = &row.label {
                 lists.check_label(label).map_err(at)?;
@@ -210,7 +211,7 @@ fn places(
 }
 
 impl Merged {
-    fn text(&self, reviews: &[PathBuf], answers: &CombinedAnswers) -> String {
+    fn text(&self, reviews: &[String], answers: &CombinedAnswers) -> String {
         let is_complete = self.conflicts.is_empty() && answers.disagreements.is_empty();
         let mut lines = vec![self.headline(is_complete)];
         for path in &self.created {
@@ -303,8 +304,8 @@ impl Merged {
         format!("{} now{kinds}{skipped}", counted(all, "label"))
     }
 
-    fn json(&self, reviews: &[PathBuf], answers: &CombinedAnswers) -> Value {
-        let review = |index: usize| reviews[index].display().to_string();
+    fn json(&self, reviews: &[String], answers: &CombinedAnswers) -> Value {
+        let review = |index: usize| reviews[index].as_str();
         let lists: Vec<Value> = self
             .written
             .iter()
@@ -365,7 +366,7 @@ impl Merged {
 }
 
 /// Lists the rows on which reviews differ.
-fn push_disagreements(reviews: &[PathBuf], answers: &CombinedAnswers, lines: &mut Vec<String>) {
+fn push_disagreements(reviews: &[String], answers: &CombinedAnswers, lines: &mut Vec<String>) {
     let count = answers.disagreements.len();
     if count == 0 {
         return;
@@ -373,9 +374,8 @@ fn push_disagreements(reviews: &[PathBuf], answers: &CombinedAnswers, lines: &mu
     let rows = counted(count as u64, "row");
     lines.push(sentence(&format!("not merged: {rows} with different answers")));
     for row in answers.disagreements.iter().take(MAX_LISTED_ROWS) {
-        let answer = |(review, label): &(usize, String)| {
-            format!("{} ({})", shown(label), shown(reviews[*review].display()))
-        };
+        let answer =
+            |(review, label): &(usize, String)| format!("{} ({})", shown(label), shown(&reviews[*review]));
         let labels: Vec<String> = row.labels.iter().map(answer).collect();
         lines.push(format!("  {}: {}", shown(&row.file), labels.join(", ")));
     }
@@ -391,10 +391,9 @@ fn push_rest(count: usize, lines: &mut Vec<String>) {
 }
 
 /// Says how often two reviews agree.
-fn agreement_text(pair: &ReviewPair, reviews: &[PathBuf]) -> String {
-    let name = |path: &Path| shown(path.display());
-    let first = name(&reviews[pair.first]);
-    let second = name(&reviews[pair.second]);
+fn agreement_text(pair: &ReviewPair, reviews: &[String]) -> String {
+    let first = shown(&reviews[pair.first]);
+    let second = shown(&reviews[pair.second]);
     let agreement = &pair.agreement;
     let rows = counted(agreement.samples as u64, "row");
     let same = grouped(agreement.same as u64);

@@ -8,42 +8,37 @@ use anyhow::Result;
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
 use calmix_data::dataset::Dataset;
-use calmix_formats::labels::columns::LabelColumns;
 use calmix_formats::labels::drawn::Drawn;
 use calmix_head::typical_samples::typical_rows;
 use calmix_heads::pool_vectors::{PoolWork, pool_logits, pool_vectors};
 use calmix_io::scratch_folder::ScratchFolder;
 use calmix_io::shown::shown;
-use calmix_io::{atomic_file, safe_open};
 use calmix_lifecycle::changes::RunInputs;
 use calmix_lifecycle::prepared_dataset::{is_stale, open_samples};
 use calmix_lifecycle::run_samples::RunSamples;
 use calmix_lifecycle::start::Draft;
 use calmix_recipe::device::Device;
-use calmix_recipe::{Data, HEAD_RECIPE, Layers, Recipe, Resolved, SourceName, VECTORS_RECIPE};
-use calmix_report::review_page::{self, ReviewPage, review_page};
+use calmix_recipe::{Data, HEAD_RECIPE, Layers, Recipe, Resolved, VECTORS_RECIPE};
 use calmix_run::pretrained::weights_folder::WeightsFolder;
 use calmix_run::read::{self, inspect};
 use calmix_run::run::Paths;
 use calmix_run::sink::{Sink, WorkProgress};
 use serde_json::json;
 
+use super::review_files::{CSV, ReviewFiles};
 use crate::args::labelling::review::{ChooseRule, ReviewArgs};
 use crate::args::options::data::{absolute, existing_dataset, is_vector_file};
 use crate::error::CliError;
 use crate::error::exit::Exit;
-use crate::output::format::{counted, shell_quoted};
+use crate::output::format::shell_quoted;
 use crate::output::preparation::{NoticePrinter, start_context, weights_hint};
 use crate::process::stop::Stop;
 use crate::review::{
-    Pool, Reason, ReviewRow, RowCounts, RowPlan, SampleTexts, conflicting_copies, held_out_predictions,
-    least_certain, thumbnail, to_csv,
+    Pool, Reason, ReviewRow, RowPlan, conflicting_copies, held_out_predictions, least_certain,
 };
 use crate::terminal::progress::ProgressSink;
-use crate::terminal::{clear_line, print, print_json, sentence, warn};
+use crate::terminal::{clear_line, print, print_json, warn};
 
-const CSV: &str = "review.csv";
-const PAGE: &str = "review.html";
 /// The prefix of the scratch folder for the table of the samples.
 const SCRATCH_PREFIX: &str = ".calmix-review-";
 
@@ -90,7 +85,6 @@ pub(crate) fn run(args: &ReviewArgs) -> Result<Exit> {
 }
 
 fn choose_and_write(args: &ReviewArgs, stop: &Stop) -> Result<Exit> {
-    let csv = args.out.join(CSV);
     let subject = Subject::open(args, stop)?;
     let pool = Pool::of(&subject.dataset, &subject.data)?;
     let order = pool.order(args.seed);
@@ -108,21 +102,21 @@ fn choose_and_write(args: &ReviewArgs, stop: &Stop) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let counts = plan.counts(&rows);
-    subject.write(args, &pool, &rows)?;
-    if args.json {
-        print_json(&json!({
-            "csv": csv.display().to_string(),
-            "page": args.out.join(PAGE).display().to_string(),
-            "rows": {
-                "first": counts.first, "check": counts.check, "copies": counts.copies,
-                "random": counts.random, "margin": counts.margin,
-            },
-            "now_random": counts.now_random,
-            "skipped": counts.skipped,
-        }))?;
-    } else {
-        print(&summary(args, &subject, counts))?;
+    let files =
+        ReviewFiles { args, dataset: &subject.dataset, data: &subject.data, run: subject.run.as_deref() };
+    files.write(&pool, &rows)?;
+    if !args.json {
+        print(&files.summary(counts))?;
+        return Ok(Exit::Done);
     }
+    let mut document = files.json();
+    document["rows"] = json!({
+        "first": counts.first, "check": counts.check, "copies": counts.copies,
+        "random": counts.random, "margin": counts.margin,
+    });
+    document["now_random"] = json!(counts.now_random);
+    document["skipped"] = json!(counts.skipped);
+    print_json(&document)?;
     Ok(Exit::Done)
 }
 
@@ -310,80 +304,6 @@ impl Subject {
         };
         Ok(found.into_iter().filter_map(row).collect())
     }
-
-    fn write(&self, args: &ReviewArgs, pool: &Pool, rows: &[ReviewRow]) -> Result<()> {
-        safe_open::create_folders(&args.out)?;
-        let csv = to_csv(pool, rows)?;
-        let mut classes = pool.classes.clone();
-        classes.extend(args.classes.iter().filter(|name| !pool.classes.contains(name)).cloned());
-        let columns = LabelColumns {
-            path: Some(self.data.path_column.clone()).filter(|name| !name.is_empty()),
-            label: Some(self.data.label_column.clone()).filter(|name| !name.is_empty()),
-        };
-        let texts = match self.data.labels.as_str() {
-            "" => SampleTexts::default(),
-            list => SampleTexts::read(Path::new(list), &columns),
-        };
-        let has_images = self.data.source != SourceName::Vectors;
-        let mut shown_rows = Vec::with_capacity(rows.len());
-        let mut images = Vec::with_capacity(rows.len());
-        let mut fields = Vec::with_capacity(rows.len());
-        for row in rows {
-            let sample = &pool.samples[row.sample];
-            images.push(if has_images { thumbnail(&self.dataset, sample.id, rows.len())? } else { None });
-            fields.push(texts.of(&sample.name));
-        }
-        for ((row, image), fields) in rows.iter().zip(&images).zip(&fields) {
-            let sample = &pool.samples[row.sample];
-            let given = sample.label.map(|label| pool.class(label));
-            shown_rows.push(review_page::ReviewRow {
-                file: &sample.name,
-                label: given.filter(|_| row.is_answered),
-                given,
-                predicted: row.predicted.map(|(label, _)| pool.class(label)),
-                confidence: row.predicted.map(|(_, confidence)| confidence),
-                why: row.reason.word(),
-                drawn: row.drawn.word(),
-                image: image.as_deref(),
-                fields,
-            });
-        }
-        // The answers that a browser keeps belong to exactly these rows.
-        let storage_key = format!("calmix-review-{}", blake3::hash(&csv).to_hex());
-        let title = as_typed(&self.data.path);
-        let page = ReviewPage {
-            title: &title.to_string_lossy(),
-            storage_key: &storage_key,
-            classes: &classes,
-            rows: &shown_rows,
-            csv_name: CSV,
-            command: &self.next_command(CSV),
-        };
-        atomic_file::write(&args.out.join(PAGE), review_page(&page).as_bytes())?;
-        atomic_file::write(&args.out.join(CSV), &csv)?;
-        Ok(())
-    }
-
-    /// Returns the command that puts the answers into the list of labels.
-    fn next_command(&self, csv: &str) -> String {
-        let labels = match self.data.labels.as_str() {
-            _ if self.data.source != SourceName::Vectors => String::new(),
-            "" => " --labels labels.csv".to_owned(),
-            labels => format!(" --labels {}", shell_quoted(&as_typed(labels))),
-        };
-        format!(
-            "calmix label {} {}{labels}",
-            shell_quoted(&as_typed(&self.data.path)),
-            shell_quoted(Path::new(csv))
-        )
-    }
-}
-
-/// Returns a path as the user most likely typed it: recipes have absolute ones.
-fn as_typed(path: &str) -> PathBuf {
-    let path = PathBuf::from(path);
-    let current = std::env::current_dir().unwrap_or_default();
-    path.strip_prefix(current).map(Path::to_owned).unwrap_or(path)
 }
 
 /// Returns the folder for output if it exists, or else the folder above it that does.
@@ -405,43 +325,4 @@ fn some_ids(plan: &RowPlan<'_>, recipe: &Recipe) -> Vec<u64> {
     let mut ids: Vec<u64> = unlabelled.chain(labelled).map(|&index| samples[index].id).collect();
     ids.sort_unstable();
     ids
-}
-
-fn summary(args: &ReviewArgs, subject: &Subject, counts: RowCounts) -> String {
-    let kinds = [
-        (counts.copies, "identical samples with different labels"),
-        (counts.check, "labels that may be wrong"),
-        (counts.first, "typical samples without a label"),
-        (counts.margin, "samples that the model is least sure of"),
-        (counts.random, "samples drawn at random, shown without a prediction"),
-    ];
-    let total: usize = kinds.iter().map(|(count, _)| count).sum();
-    let line = |(count, what): (usize, &str)| format!("  {count:>5}  {what}\n");
-    let lines: String = kinds.into_iter().filter(|(count, _)| *count > 0).map(line).collect();
-    let mut text = format!("{} to look at\n{lines}", counted(total as u64, "sample"));
-    if counts.now_random > 0 {
-        let labels = counted(counts.now_random as u64, "chosen label");
-        text += &sentence(&format!(
-            "{labels} will count as random: the random order of the samples has reached them."
-        ));
-        text += "\n";
-    }
-    if counts.skipped > 0 {
-        let samples = counted(counts.skipped as u64, "random sample");
-        text += &sentence(&format!(
-            "{samples} had no answer in earlier reviews. Guarantees hold for samples that can be labelled."
-        ));
-        text += "\n";
-    }
-    let page = args.out.join(PAGE);
-    let csv = args.out.join(CSV);
-    let csv = csv.strip_prefix(".").unwrap_or(&csv);
-    text + &format!(
-        "written to {} and {}\nnext: open {} in a browser and save your answers, or fill in the column `label` of {}\nthen: {}\n",
-        shown(page.strip_prefix(".").unwrap_or(&page).display()),
-        shown(csv.display()),
-        shell_quoted(page.strip_prefix(".").unwrap_or(&page)),
-        shell_quoted(csv),
-        subject.next_command(&csv.to_string_lossy()),
-    )
 }
