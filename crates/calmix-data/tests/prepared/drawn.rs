@@ -51,7 +51,8 @@ fn open(folder: &Path) -> Result<Dataset, DataError> {
 /// The rows that are held out at some seeds.
 fn held_out(dataset: &Dataset) -> BTreeSet<u64> {
     let rule = Rule::Fraction { share: 1.0 };
-    let plan = |seed| SplitPlan { rule, validation: HoldOut::Share(0.3), ..SplitPlan::new(Seed(seed), "train") };
+    let plan =
+        |seed| SplitPlan { rule, validation: HoldOut::Share(0.3), ..SplitPlan::new(Seed(seed), "train") };
     let held = |seed| LabelSplit::draw(dataset, plan(seed)).unwrap().validation().to_vec();
     (0..20).flat_map(held).collect()
 }
