@@ -80,20 +80,34 @@ impl RowPlan<'_> {
         self.count - ((self.count as f64 * self.random_share).round() as usize).min(self.count)
     }
 
-    /// Takes the first chosen rows and random ones, spreads the random ones evenly, and fills up with random rows if there are too
-    /// few chosen ones.
+    /// Takes random rows and the first chosen ones, spreads the random ones evenly, and fills up with random rows if there are too
+    /// few chosen ones. A sample that is both is random: its answer must not depend on a prediction.
     pub(crate) fn rows(&self, chosen: Vec<ReviewRow>) -> Vec<ReviewRow> {
-        let mut seen = BTreeSet::new();
-        let mut chosen: Vec<ReviewRow> =
-            chosen.into_iter().filter(|row| seen.insert(row.sample)).take(self.chosen_count()).collect();
-        let is_chosen: BTreeSet<usize> = chosen.iter().map(|row| row.sample).collect();
-        let (random, now_random) = self.random_rows(self.count - chosen.len(), &is_chosen);
-        // A sample that is both is random: its answer must not depend on a prediction.
-        let is_random: BTreeSet<usize> = random.iter().map(|row| row.sample).collect();
-        chosen.retain(|row| !is_random.contains(&row.sample));
-        let mut rows = spread(chosen, random);
-        rows.extend(now_random);
-        rows
+        let mut random_count = self.count - self.chosen_count();
+        loop {
+            let is_random: BTreeSet<usize> = self.unlabelled().take(random_count).collect();
+            let mut seen = is_random.clone();
+            let others = chosen.iter().filter(|row| seen.insert(row.sample));
+            let others: Vec<ReviewRow> = others.take(self.count - random_count).cloned().collect();
+            let missing = self.count - random_count - others.len();
+            if missing > 0 && is_random.len() == random_count {
+                random_count += missing;
+                continue;
+            }
+            let is_chosen: BTreeSet<usize> = others.iter().map(|row| row.sample).collect();
+            let (random, now_random) = self.random_rows(random_count, &is_chosen);
+            let mut rows = spread(others, random);
+            rows.extend(now_random);
+            return rows;
+        }
+    }
+
+    /// Returns the samples of the order that may become random rows.
+    fn unlabelled(&self) -> impl Iterator<Item = usize> {
+        let samples = self.order.iter().map(|&index| (index, &self.pool.samples[index]));
+        let unlabelled =
+            samples.filter(|(_, sample)| sample.label.is_none() && sample.drawn != Drawn::Skipped);
+        unlabelled.map(|(index, _)| index)
     }
 
     /// Returns the next unlabelled samples of the order, and the chosen labels before the last of them: these are now a part of
@@ -203,8 +217,12 @@ mod tests {
         assert_eq!(random.iter().map(|&place| rows[place].sample).collect::<Vec<_>>(), [39, 38, 37]);
         assert!(rows.iter().filter(|row| row.reason == Reason::Random).all(|row| row.predicted.is_none()));
         assert_eq!(plan.counts(&rows), RowCounts { check: 7, random: 3, ..RowCounts::default() });
-        // Too few chosen rows are made up for.
+        // Too few chosen rows are made up for, and so are those that are random: the first of the order.
         assert_eq!(plan.counts(&plan.rows(vec![chosen(0)])).random, 9);
+        let rows = plan.rows((30..40).rev().map(chosen).collect());
+        assert_eq!(plan.counts(&rows), RowCounts { check: 7, random: 3, ..RowCounts::default() });
+        let rows = plan.rows((35..40).rev().map(chosen).collect());
+        assert_eq!(plan.counts(&rows), RowCounts { random: 10, ..RowCounts::default() });
     }
 
     #[test]
