@@ -7,5 +7,7 @@ fn main() {
     if std::env::var("CARGO_CFG_TARGET_VENDOR").is_ok_and(|vendor| vendor == "apple") {
         println!("cargo::rustc-link-arg-cdylib=-undefined");
         println!("cargo::rustc-link-arg-cdylib=dynamic_lookup");
+        // Otherwise the library names itself by the path where it was built.
+        println!("cargo::rustc-link-arg-cdylib=-Wl,-install_name,@rpath/_calmix.abi3.so");
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::{io, thread};
 
 use calmix_io::safe_path;
+use calmix_io::system::READ_PERMISSION_HINT;
 use calmix_io::transient::BackOff;
 
 use crate::error::FormatError;
@@ -16,10 +17,6 @@ const MAX_DEPTH: usize = 32;
 
 /// The files that identify a prepared dataset or a run.
 const OURS: [&[&str]; 2] = [&["manifest.json", "samples.bin", "parts.bin"], &["run.json", "calmix.lock"]];
-
-/// The hint for a file or folder without read permission.
-pub const PERMIT: &str =
-    "give yourself read permission (chmod u+r, or u+rx for a folder), or move it elsewhere";
 
 /// The contents of a folder.
 #[derive(Debug, Default)]
@@ -51,7 +48,7 @@ pub fn contents(root: &Path, name: &str) -> Result<Contents, FormatError> {
 fn list(root: &Path, name: &str) -> Result<Contents, FormatError> {
     let path = root.join(name);
     let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::PermissionDenied => FormatError::new(&path, error).hint(PERMIT),
+        io::ErrorKind::PermissionDenied => FormatError::new(&path, error).hint(READ_PERMISSION_HINT),
         _ => FormatError::new(&path, error),
     };
     let mut contents = Contents::default();
@@ -77,7 +74,7 @@ impl Contents {
         if is_system_file(&name) {
             return Ok(());
         }
-        if let Some(why) = safe_path::why_unsafe(&name) {
+        if let Some(why) = safe_path::why_unsafe_here(&name) {
             return leave_out(format!("its name {why}"), "rename it");
         }
         let failed = |error: io::Error| FormatError::new(&path, error);

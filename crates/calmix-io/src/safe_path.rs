@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::error::FileError;
+use crate::system;
 
 /// Checks that `path` is a regular file below `root` after links are resolved.
 ///
@@ -51,9 +52,26 @@ pub fn why_unsafe(name: &str) -> Option<&'static str> {
     }
 }
 
+/// Returns why `name` is not safe as a path below a folder, or cannot be one on this system; `None` if a file can have it.
+///
+/// For files that are opened here: Windows opens a device or a stream of another file by names that are plain elsewhere.
+pub fn why_unsafe_here(name: &str) -> Option<&'static str> {
+    why_unsafe(name).or_else(|| name.split('/').find_map(|part| system::why_impossible(part.as_ref())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn device_names_are_plain_except_on_windows() {
+        for name in ["cat/CON.png", "NUL/a.jpg", "cat/a:b.png", "cat/end."] {
+            assert_eq!(why_unsafe(name), None, "{name}");
+            assert_eq!(why_unsafe_here(name).is_some(), cfg!(windows), "{name}");
+        }
+        assert_eq!(why_unsafe_here("cat/a.jpg"), None);
+        assert!(why_unsafe_here("../a").is_some());
+    }
 
     #[test]
     fn only_plain_relative_names_pass() {

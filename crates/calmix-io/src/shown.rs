@@ -3,8 +3,11 @@
 //! The name of a file or a class may contain terminal control sequences that move the cursor, change the title, or disguise
 //! a line as another. They are escaped, as `\u{1b}`.
 
+use std::ffi::OsStr;
 use std::fmt::{Display, Write as _};
 use std::path::Path;
+
+use crate::system;
 
 /// Formats a name or path on one line, escaping control characters and marks that reorder text.
 ///
@@ -69,6 +72,11 @@ pub fn escaped(bytes: &[u8]) -> String {
         hexadecimal(chunk.invalid(), &mut text);
     }
     text
+}
+
+/// Escapes a path in the same way, with slashes between its names on every system.
+pub fn escaped_path(path: impl AsRef<OsStr>) -> String {
+    escaped(&system::path_bytes(path.as_ref()))
 }
 
 /// Quotes a path as one word of a shell command, if necessary.

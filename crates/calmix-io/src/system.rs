@@ -27,14 +27,15 @@ use windows as current;
 
 pub(crate) use arguments::{Access, FolderOf};
 pub use arguments::{EndSignal, ProcessLimits, Signal, StopRequest};
+pub use current::{
+    CREATE_FOLDERS, READ_PERMISSION_HINT, ended_by_signal, exit_at_once, is_on_same_device, is_pipe,
+    is_stdout_closed, limit_this_process, link_count, listen, max_open_files, own_process_group, owner,
+    path_from_bytes, raise_open_files, read_at, replace_process, send_signal, untrusted_because, user,
+};
 pub(crate) use current::{
     check_name, create_folder, entries, hard_link, has_no_locks, hold_scratch, host_name, is_link_refused,
-    is_locked_by, is_same_file, open, remove_empty_folder, remove_file, rename, stored_bytes, sync_folder,
-};
-pub use current::{
-    ended_by_signal, exit_at_once, is_on_same_device, is_pipe, is_stdout_closed, limit_this_process,
-    link_count, listen, max_open_files, own_process_group, owner, path_from_bytes, raise_open_files, read_at,
-    replace_process, send_signal, untrusted_because, user,
+    is_locked_by, is_same_file, open, path_bytes, remove_empty_folder, remove_file, rename, stored_bytes,
+    sync_folder, why_impossible,
 };
 
 /// Reads all of `bytes` from a position.

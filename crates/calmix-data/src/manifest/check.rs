@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use calmix_formats::error::FormatProblem;
 use calmix_io::class_names;
-use calmix_io::safe_path::why_unsafe;
+use calmix_io::safe_path::why_unsafe_here;
 
 use super::{Encoding, Header, MAX_SAMPLE_BYTES, MAX_SUBSETS, NO_LABEL, VERSION};
 
@@ -108,12 +108,12 @@ impl Encoding {
     }
 }
 
-/// Checks that `path` is valid for a part: relative, with `/`, and below its root on every system.
+/// Checks that `path` is valid for a part: relative, with `/`, below its root on every system, and a file here.
 ///
 /// # Errors
 /// If it is not, with the reason.
 pub fn check_part_path(path: &str) -> Result<(), FormatProblem> {
-    match why_unsafe(path) {
+    match why_unsafe_here(path) {
         Some(why) => Err(FormatProblem::Format(format!("the path {:?} {why}", shortened(path)))),
         None => Ok(()),
     }

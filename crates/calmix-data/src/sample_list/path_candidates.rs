@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use calmix_cloud::{CloudUrl, RemoteFolder};
-use calmix_io::shown::escaped;
+use calmix_io::shown::escaped_path;
 
 use crate::error::DataError;
 
@@ -28,9 +28,9 @@ impl PathCandidates {
         let named = std::path::absolute(root).map_err(failed)?;
         let real = root.canonicalize().map_err(failed)?;
         let current_folder = std::env::current_dir().map_err(failed)?;
-        let text = |path: &Path| escaped(path.as_os_str().as_encoded_bytes());
-        let mut roots = vec![format!("/{}", plain(&text(&named)).unwrap_or_default())];
-        roots.push(text(&real));
+        // Windows begins them with a drive or a share, to which a slash is added here and in `names`.
+        let text = |path: &Path| format!("/{}", plain(&escaped_path(path)).unwrap_or_default());
+        let mut roots = vec![text(&named), text(&real)];
         roots.dedup();
         Ok(Self { roots, current_folder: Some(text(&current_folder)) })
     }
@@ -44,11 +44,11 @@ impl PathCandidates {
     pub(super) fn names(&self, path: &str) -> Vec<String> {
         let mut names = Vec::new();
         if let Some(current_folder) = &self.current_folder {
-            let full =
-                if path.starts_with('/') { plain(path) } else { plain(&format!("{current_folder}/{path}")) };
+            let is_absolute = path.starts_with('/') || Path::new(path).is_absolute();
+            let full = if is_absolute { plain(path) } else { plain(&format!("{current_folder}/{path}")) };
             let full = full.map(|full| format!("/{full}"));
             names.extend(full.and_then(|full| self.below(&full)));
-            if path.starts_with('/') {
+            if is_absolute {
                 return names;
             }
         } else if path.contains("://") {
@@ -102,6 +102,17 @@ mod tests {
         let inside = readings("/data/photos", Some("/data/photos/cat"));
         assert_eq!(inside.names("1.png"), ["cat/1.png", "1.png"]);
         assert_eq!(inside.names("../dog/1.png"), ["dog/1.png"]);
+    }
+
+    /// The folders have forms that differ between systems: a drive, backslashes, and a prefix for long paths.
+    #[test]
+    fn absolute_path_names_a_sample_on_every_system() {
+        let folder = tempfile::tempdir().unwrap();
+        let candidates = PathCandidates::of(folder.path()).unwrap();
+        for root in [folder.path().to_owned(), folder.path().canonicalize().unwrap()] {
+            let path = escaped_path(root.join("cat").join("1.png"));
+            assert_eq!(candidates.names(&path), ["cat/1.png"], "{path}");
+        }
     }
 
     #[test]

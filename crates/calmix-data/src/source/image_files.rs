@@ -13,7 +13,7 @@ use calmix_formats::error::FormatProblem;
 use calmix_formats::image_kind::has_image_extension;
 use calmix_formats::labels::csv_table::LabelRow;
 use calmix_formats::labels::drawn::Drawn;
-use calmix_formats::listing::PERMIT;
+use calmix_io::system::READ_PERMISSION_HINT;
 use calmix_io::transient::BackOff;
 
 use super::{Check, Inspection};
@@ -218,8 +218,11 @@ impl ImageFiles {
             Ok(None) => return ReadFile::Skipped,
             Err(error) if error.is_storage_failure() => {
                 is_over.store(true, Ordering::Relaxed);
-                let hint =
-                    if error.is_transient() { "try again when the storage is available" } else { PERMIT };
+                let hint = if error.is_transient() {
+                    "try again when the storage is available"
+                } else {
+                    READ_PERMISSION_HINT
+                };
                 return ReadFile::Failed(error.hint(hint));
             }
             Err(error) => return ReadFile::Unreadable(error),

@@ -99,7 +99,7 @@ fn add_list(
                 .hint("each line must be a file and its class number"));
         };
         let file = file.trim_end();
-        if let Some(why) = safe_path::why_unsafe(file) {
+        if let Some(why) = safe_path::why_unsafe_here(file) {
             return Err(wrong(format!("the file name {file:?} {why}")).hint("download the list again"));
         }
         let label =

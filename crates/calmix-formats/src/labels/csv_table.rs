@@ -163,7 +163,7 @@ fn read_rows(
         let label = &record[label];
         let group = group.map_or("", |group| &record[group]);
         let drawn = drawn.map_or("", |drawn| &record[drawn]);
-        if let Some(why) = safe_path::why_unsafe(file.strip_prefix("./").unwrap_or(file)) {
+        if let Some(why) = safe_path::why_unsafe_here(file.strip_prefix("./").unwrap_or(file)) {
             return Err(at(format!("the file name {file:?} {why}")).hint("name files relative to this list"));
         }
         let file = file.strip_prefix("./").unwrap_or(file);

@@ -1,5 +1,6 @@
 //! Unix: calls relative to handles, permissions, signals.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, TryLockError};
 use std::io;
@@ -21,6 +22,12 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use super::arguments::{Access, EndSignal, FolderOf, ProcessLimits, Signal, StopRequest, no_name};
+
+/// The hint for a file or folder without read permission.
+pub const READ_PERMISSION_HINT: &str =
+    "give yourself read permission (chmod u+r, or u+rx for a folder), or move it elsewhere";
+/// The command that creates a folder and those above it.
+pub const CREATE_FOLDERS: &str = "mkdir -p";
 
 /// Opens the file with these names below `root`. Links are followed up to the root, but not below it.
 pub(crate) fn open(root: &Path, names: &[&OsStr], access: Access) -> io::Result<File> {
@@ -154,6 +161,11 @@ pub(crate) fn check_name(_: &OsStr) -> io::Result<()> {
     Ok(())
 }
 
+/// Returns `None`: a file can have any name.
+pub(crate) fn why_impossible(_: &OsStr) -> Option<&'static str> {
+    None
+}
+
 /// Returns whether a path was refused because of a link in it.
 pub(crate) fn is_link_refused(error: &io::Error) -> bool {
     Errno::from_io_error(error) == Some(Errno::LOOP)
@@ -210,6 +222,11 @@ pub fn link_count(file: &File) -> io::Result<u64> {
 /// Reads some bytes from a position, whatever the file's own position is.
 pub fn read_at(file: &File, bytes: &mut [u8], position: u64) -> io::Result<usize> {
     file.read_at(bytes, position)
+}
+
+/// Returns the bytes of a path as `calmix predict` writes it.
+pub(crate) fn path_bytes(path: &OsStr) -> Cow<'_, [u8]> {
+    path.as_bytes().into()
 }
 
 /// Returns a path that was written as bytes.

@@ -1,5 +1,6 @@
 //! Windows: file names instead of handles, no user ids, no signals.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, TryLockError};
@@ -29,6 +30,11 @@ pub(crate) fn open(root: &Path, names: &[&OsStr], access: Access) -> io::Result<
     };
     options.open(path)
 }
+
+/// The hint for a file or folder without read permission.
+pub const READ_PERMISSION_HINT: &str = "give yourself read permission, or move it elsewhere";
+/// The command that creates a folder and those above it; with `-p`, cmd.exe would create a folder of that name too.
+pub const CREATE_FOLDERS: &str = "mkdir";
 
 const SHARE_READ: u32 = 1;
 const SHARE_DELETE: u32 = 4;
@@ -115,26 +121,33 @@ fn checked(root: &Path, names: &[&OsStr]) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Refuses a name that means a device, or that Windows would change.
+/// Refuses a name that no file can have.
 pub(crate) fn check_name(name: &OsStr) -> io::Result<()> {
+    let Some(why) = why_impossible(name) else { return Ok(()) };
+    Err(io::Error::new(io::ErrorKind::InvalidFilename, format!("the name {why}; choose another name")))
+}
+
+/// Explains why no file can have a name: it means a device, or Windows would change it. `None` if a file can.
+pub(crate) fn why_impossible(name: &OsStr) -> Option<&'static str> {
     const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
+    // Windows takes the superscripts of Latin-1 for digits.
+    let is_digit = |c: char| c.is_ascii_digit() || "¹²³".contains(c);
     let text = name.to_string_lossy();
     let stem = text.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
     let is_port = ["COM", "LPT"].iter().any(|port| {
         stem.strip_prefix(port)
-            .is_some_and(|number| number.len() == 1 && number.bytes().all(|digit| digit.is_ascii_digit()))
+            .is_some_and(|number| number.chars().count() == 1 && number.chars().all(is_digit))
     });
     let is_forbidden = |c: char| c.is_control() || r#"<>:"|?*/\"#.contains(c);
-    let problem = if is_port || DEVICES.contains(&&*stem) {
-        "on Windows this name means a device; choose another name"
+    if is_port || DEVICES.contains(&&*stem) {
+        Some("means a device on Windows")
     } else if text.contains(is_forbidden) {
-        "Windows does not allow a character of this name; choose another name"
+        Some("has a character that Windows does not allow")
     } else if text.ends_with(['.', ' ']) {
-        "Windows would cut the end of this name; choose a name that does not end with a dot or a space"
+        Some("ends with a dot or a space, which Windows would cut off")
     } else {
-        return Ok(());
-    };
-    Err(io::Error::new(io::ErrorKind::InvalidFilename, problem))
+        None
+    }
 }
 
 /// The error for a link below a folder that the user named.
@@ -193,6 +206,19 @@ pub fn link_count(file: &File) -> io::Result<u64> {
 /// Reads some bytes from a position. Moves the file's own position.
 pub fn read_at(file: &File, bytes: &mut [u8], position: u64) -> io::Result<usize> {
     file.seek_read(bytes, position)
+}
+
+/// Returns the bytes of a path as `calmix predict` writes it: with slashes, as on other systems, and without the prefix that
+/// [`fs::canonicalize`] adds.
+pub(crate) fn path_bytes(path: &OsStr) -> Cow<'_, [u8]> {
+    let text = path.to_string_lossy();
+    let text = match text.strip_prefix(r"\\?\") {
+        Some(rest) => {
+            rest.strip_prefix(r"UNC\").map_or_else(|| rest.to_owned(), |share| format!(r"\\{share}"))
+        }
+        None => text.into_owned(),
+    };
+    text.replace('\\', "/").into_bytes().into()
 }
 
 /// Returns a path that was written as bytes, which are UTF-8.
@@ -290,14 +316,36 @@ mod tests {
 
     #[test]
     fn names_of_devices_and_names_that_would_change_are_refused() {
-        for name in
-            ["CON", "nul.csv", "Com1", "lpt9.tar.gz", "AUX .txt", "a:b", "x?.csv", "end.", "end ", "a\tb"]
-        {
+        for name in [
+            "CON",
+            "nul.csv",
+            "Com1",
+            "lpt9.tar.gz",
+            "COM¹",
+            "AUX .txt",
+            "a:b",
+            "x?.csv",
+            "end.",
+            "end ",
+            "a\tb",
+        ] {
             let error = check_name(OsStr::new(name)).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidFilename, "{name}");
         }
-        for name in ["console", "com10", "com", ".hidden", "a.b", "ä ö.csv"] {
+        for name in ["console", "com10", "com1²", "com", ".hidden", "a.b", "ä ö.csv"] {
             check_name(OsStr::new(name)).unwrap();
+        }
+    }
+
+    #[test]
+    fn written_paths_have_slashes() {
+        for (path, written) in [
+            (r"photos\cat/1.png", "photos/cat/1.png"),
+            (r"\\?\C:\photos\1.png", "C:/photos/1.png"),
+            (r"\\?\UNC\server\share\1.png", "//server/share/1.png"),
+            (r"\\server\share\1.png", "//server/share/1.png"),
+        ] {
+            assert_eq!(*path_bytes(OsStr::new(path)), *written.as_bytes(), "{path}");
         }
     }
 

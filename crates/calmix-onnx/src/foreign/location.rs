@@ -137,7 +137,7 @@ fn why_refused(name: &str) -> Option<&'static str> {
     if name.contains("..") {
         return Some("leads out of the folder");
     }
-    safe_path::why_unsafe(name)
+    safe_path::why_unsafe_here(name)
 }
 
 #[cfg(test)]

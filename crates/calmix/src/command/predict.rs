@@ -8,7 +8,7 @@ use calmix_data::cloud::{CloudUrl, RemoteFolder};
 use calmix_data::error::DataError;
 use calmix_data::loader::Workers;
 use calmix_formats::vectors::{VectorOptions, VectorSource};
-use calmix_io::shown::shown;
+use calmix_io::shown::{escaped_path, shown};
 
 use crate::args::predict::PredictArgs;
 use crate::error::CliError;
@@ -20,7 +20,6 @@ use crate::predict::image_batches::ImageBatches;
 use crate::predict::input::InputKind;
 use crate::predict::job::PredictJob;
 use crate::predict::list_reader::{ImageInput, is_stdin};
-use crate::predict::row::escaped;
 use crate::predict::vector_batches::{VectorBatches, row_name};
 use crate::process::launched::{launch_variables, shard_of_launch, threads_of_process};
 use crate::process::stop::Stop;
@@ -77,7 +76,7 @@ fn predict_images(args: &PredictArgs) -> Result<Exit> {
         for image in list.by_ref().take(usize::try_from(before)?) {
             image?;
         }
-        let last = list.next().transpose()?.map(|image| escaped(image.path.as_encoded_bytes()));
+        let last = list.next().transpose()?.map(|image| escaped_path(&image.path));
         let same = written.check_last(&format, last.as_deref());
         // After a signal the list may be incomplete.
         if !stop.flag().load(Ordering::Relaxed) {

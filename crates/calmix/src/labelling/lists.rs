@@ -191,7 +191,7 @@ impl Lists {
         let wrong = |text: String| at(FormatProblem::Content(text));
         match &self.samples {
             Samples::Images(root) => {
-                if let Some(why) = safe_path::why_unsafe(name) {
+                if let Some(why) = safe_path::why_unsafe_here(name) {
                     let error = wrong(format!("the file name {name:?} {why}"));
                     return Err(error.hint("name files relative to the folder of the dataset"));
                 }

@@ -7,8 +7,8 @@ use anyhow::Result;
 use calmix_data::error::DataError;
 use calmix_data::image_list::{ListedImage, ListedImages};
 use calmix_data::loader::{EvalBatch, EvalLoader, ImageViews, OnCorrupt, SampleIds, SampleStream, Workers};
+use calmix_io::shown::escaped_path;
 
-use super::row::escaped;
 use crate::model::{Model, ViewOutputs};
 use crate::predict::input::{LogitBatch, NamedInput};
 use crate::terminal::warn;
@@ -127,7 +127,7 @@ fn named_inputs(images: &[ListedImage], first: usize, batch: &EvalBatch) -> Vec<
             let sample = format!("sample {id}: ");
             bad.problem.strip_prefix(&sample).unwrap_or(&bad.problem).to_owned()
         });
-        inputs.push(NamedInput { name: escaped(image.path.as_encoded_bytes()), problem });
+        inputs.push(NamedInput { name: escaped_path(&image.path), problem });
     }
     inputs
 }

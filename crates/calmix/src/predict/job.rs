@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use calmix_data::cloud::CloudUrl;
+use calmix_io::shown::escaped_path;
 use calmix_metrics::held_out::HeldOut;
 use calmix_ort::library;
 use clap::ValueEnum;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use super::out_path::{check_place, row_kind};
 use super::output::RowOutput;
 use super::prediction_rule::{Prediction, PredictionRule};
-use super::row::{PredictedRow, RowFormat, WrittenRows, escaped};
+use super::row::{PredictedRow, RowFormat, WrittenRows};
 use crate::args::predict::{PredictArgs, RowKind, check_shares};
 use crate::error::CliError;
 use crate::error::exit::Exit;
@@ -280,7 +281,7 @@ impl PredictTally {
 }
 
 fn path_text(path: &Path) -> String {
-    escaped(path.as_os_str().as_encoded_bytes())
+    escaped_path(path)
 }
 
 #[cfg(test)]

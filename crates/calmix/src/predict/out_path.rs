@@ -7,6 +7,7 @@ use anyhow::Result;
 use calmix_data::cloud::CloudUrl;
 use calmix_io::safe_open;
 use calmix_io::shown::shown;
+use calmix_io::system::CREATE_FOLDERS;
 use serde_json::Value;
 
 use crate::args::predict::{PredictArgs, RowKind};
@@ -60,7 +61,7 @@ pub(super) fn check_place(out: &Path) -> Result<(), CliError> {
         return Err(CliError::invalid(message).hint("name another file with `--out`"));
     }
     let message = format!("{}: the folder {place} does not exist", shown(out.display()));
-    Err(CliError::invalid(message).hint(format!("mkdir -p {}", shell_quoted(folder))))
+    Err(CliError::invalid(message).hint(format!("{CREATE_FOLDERS} {}", shell_quoted(folder))))
 }
 
 /// Returns the path of a file beside an output: its name with an ending.
