@@ -63,7 +63,9 @@ def primary(runs):
                     of = runs.differences(one, against, metric)[1]
                     row |= {f"{metric}_difference": mean(of), f"{metric}_half95": half95(of)} if of else {}
                 found.append(row | {"lower": sum(one < 0 for one in differences), "p": p_value(np.array(differences))})
-    for row, p in zip(found, holm([row["p"] for row in found])):
+    # The correction is over all planned rows, also those that were not run.
+    planned = 2 * len(CELLS) * len(PRIMARY)
+    for row, p in zip(found, holm([row["p"] for row in found] + [1.0] * (planned - len(found)))):
         row |= {"p_holm": p, "verdict": verdict(row["ece_difference"], row["ece_half95"], p, EQUAL)}
     return found
 
@@ -176,7 +178,7 @@ def over_visits(runs, backbone, data, steps, labels):
         if len(points) > 1:
             series.append((name, "", colour, points))
     title = f"ECE, %: {name_of(backbone, data)}, {labels} labels per class"
-    return lines(title, series, "visits to an unlabelled image") if series else None
+    return lines(title, series, "visits to an unlabelled image", True, "bottom") if series else None
 
 
 def over_steps(backbone, data, steps):
@@ -185,7 +187,7 @@ def over_steps(backbone, data, steps):
     for colour, name in [(1, "average"), (2, "current")]:
         points = [(step, mean(of), half95(of)) for step, of in curve(backbone, data, 25, "guided hard", f"auroc_{name}").items()]
         series += [({"average": "accumulated", "current": "current"}[name], "", colour, points)] if points else []
-    return lines(f"AUROC: {name_of(backbone, data)}, 25 labels", series, "step", False, "bottom") if series else None
+    return lines(f"AUROC: {name_of(backbone, data)}, 25 labels", series, "step", False, "middle" if backbone == HEADS else "bottom") if series else None
 
 
 def curve(backbone, data, labels, arm, metric):
@@ -230,4 +232,4 @@ def reliability(backbone, data, steps):
             name = arm.replace(" hard", "") + (" at T" if scaled == "yes" else "")
             series += [(name, dash, colour, points)] if points else []
     title = f"accuracy − confidence: {name_of(backbone, data)}, 25 labels"
-    return lines(title, series, "confidence, %", False) if series else None
+    return lines(title, series, "confidence, %", False, "bottom left") if series else None

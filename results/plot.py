@@ -14,7 +14,8 @@ def plot(title, series):
 
 
 def lines(title, series, x_label, is_log=True, key="top"):
-    """`series` has a name, a dash pattern, a colour's number, and points (x, mean, half of an interval) for each line."""
+    """`series` has a name, a dash pattern, a colour's number, and points (x, mean, half of an interval) for each line. `key` is
+    where the names of the lines are: top, middle, bottom (right), or bottom left."""
     points = [point for *_, line in series for point in line]
     places = sorted({point[0] for point in points})
     low, high = min(mean - half for _, mean, half in points), max(mean + half for _, mean, half in points)
@@ -40,9 +41,11 @@ def lines(title, series, x_label, is_log=True, key="top"):
         drawn.append(f'<path d="M{path}" {ink} stroke-dasharray="{dash}"/>')
         for at, mean, half in line:
             drawn.append(f'<path d="M{x(at) + shift:.1f} {y(mean - half):.1f}V{y(mean + half):.1f}" {ink}/>')
-        top = TOP + 8 if key == "top" else HEIGHT - BOTTOM - 16 * len(series)
-        drawn.append(f'<path d="M{WIDTH - 168} {top + 16 * place}h24" {ink} stroke-dasharray="{dash}"/>')
-        drawn.append(text(WIDTH - 138, top + 16 * place + 4, name, "start"))
+        bottom = HEIGHT - BOTTOM - 16 * len(series)
+        top = {"top": TOP + 8, "middle": (TOP + bottom) / 2}.get(key, bottom)
+        left = LEFT + 10 if key == "bottom left" else WIDTH - 168
+        drawn.append(f'<path d="M{left} {top + 16 * place:g}h24" {ink} stroke-dasharray="{dash}"/>')
+        drawn.append(text(left + 30, top + 16 * place + 4, name, "start"))
     return "\n".join(drawn)
 
 
