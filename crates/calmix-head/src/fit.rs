@@ -6,8 +6,8 @@
 //! head of its fold cannot know the class: it counts against the guarantees, and is left out of the calibrator and of the choice.
 //! Labels that were chosen rather than drawn at random are held out in the same way, but only to find wrong ones among them.
 //!
-//! [`Candidates`](crate::settings::Candidates) are the head of a method or, with one vector per sample, mixtures of Gaussians and
-//! their average with logistic regression. A head trained on the labels alone is the control. The result is the head with the
+//! [`Candidates`] are the head of a method or, with one vector per sample, mixtures of Gaussians and their average with logistic
+//! regression. A head trained on the labels alone is the control. The result is the head with the
 //! lowest NLL of the labels out of fold. The control wins only if it is better by more than a standard error, or by more than two
 //! if there are many unlabelled samples: the heads of folds have fewer labels than the one they evaluate, which hurts methods
 //! that train on their own pseudo-labels more, and C of logistic regression is chosen on the very labels that compare it. So is

@@ -110,13 +110,10 @@ fn result(run: &Path) -> Result<String> {
         let left_out = left_out.and_then(|held_out| left_out_labels(held_out, &model.classes));
         let left_out = left_out.map(|text| sentence(&text) + "\n").unwrap_or_default();
         let basis = guarantee_basis(model.held_out.as_ref(), evaluation, model.label_draws);
-        let basis = basis.map(|text| sentence(&text) + "\n").unwrap_or_default();
         let curve = result.heads.as_ref().and_then(|heads| heads.learning_curve.as_ref());
-        let curve = curve.map(|curve| forecast(curve) + "\n").unwrap_or_default();
-        format!(
-            "{verdict}\n\n{}{left_out}{basis}{curve}{reason}",
-            metric_table::short_table(evaluation, kind)
-        )
+        let labels: Vec<String> = basis.into_iter().chain(curve.map(forecast)).collect();
+        let labels = if labels.is_empty() { String::new() } else { sentence(&labels.join(" ")) + "\n" };
+        format!("{verdict}\n\n{}{left_out}{labels}{reason}", metric_table::short_table(evaluation, kind))
     } else {
         let text = metric_table::without_metrics(result.uncalibrated.as_ref(), model.head.is_some());
         text + &heads.map(|heads| heads + "\n").unwrap_or_default()

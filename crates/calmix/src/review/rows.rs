@@ -258,7 +258,12 @@ mod tests {
         let rows = plan.rows(vec![chosen(2), chosen(3)]);
         assert_eq!(
             indices(&rows),
-            [(3, Reason::Check, false), (2, Reason::Random, false), (0, Reason::Random, false)]
+            [
+                (3, Reason::Check, false),
+                (2, Reason::Random, false),
+                (0, Reason::Random, false),
+                (1, Reason::Random, false)
+            ]
         );
         assert_eq!(rows[1].predicted, None);
     }
