@@ -82,7 +82,7 @@ impl RowPlan<'_> {
 
     /// Takes random rows and the first chosen ones, spreads the random ones evenly, and fills up with random rows if there are too
     /// few chosen ones. A sample that is both is random: its answer must not depend on a prediction.
-    pub(crate) fn rows(&self, chosen: Vec<ReviewRow>) -> Vec<ReviewRow> {
+    pub(crate) fn rows(&self, chosen: &[ReviewRow]) -> Vec<ReviewRow> {
         let mut random_count = self.count - self.chosen_count();
         loop {
             let is_random: BTreeSet<usize> = self.unlabelled().take(random_count).collect();
@@ -211,17 +211,17 @@ mod tests {
         let pool = pool(&[(None, Drawn::Given); 40]);
         let order: Vec<usize> = (0..40).rev().collect();
         let plan = RowPlan { pool: &pool, order: &order, count: 10, random_share: 0.3 };
-        let rows = plan.rows((0..20).map(chosen).collect());
+        let rows = plan.rows(&(0..20).map(chosen).collect::<Vec<_>>());
         let random: Vec<usize> = (0..10).filter(|&place| rows[place].reason == Reason::Random).collect();
         assert_eq!(random, [3, 6, 9]);
         assert_eq!(random.iter().map(|&place| rows[place].sample).collect::<Vec<_>>(), [39, 38, 37]);
         assert!(rows.iter().filter(|row| row.reason == Reason::Random).all(|row| row.predicted.is_none()));
         assert_eq!(plan.counts(&rows), RowCounts { check: 7, random: 3, ..RowCounts::default() });
         // Too few chosen rows are made up for, and so are those that are random: the first of the order.
-        assert_eq!(plan.counts(&plan.rows(vec![chosen(0)])).random, 9);
-        let rows = plan.rows((30..40).rev().map(chosen).collect());
+        assert_eq!(plan.counts(&plan.rows(&[chosen(0)])).random, 9);
+        let rows = plan.rows(&(30..40).rev().map(chosen).collect::<Vec<_>>());
         assert_eq!(plan.counts(&rows), RowCounts { check: 7, random: 3, ..RowCounts::default() });
-        let rows = plan.rows((35..40).rev().map(chosen).collect());
+        let rows = plan.rows(&(35..40).rev().map(chosen).collect::<Vec<_>>());
         assert_eq!(plan.counts(&rows), RowCounts { random: 10, ..RowCounts::default() });
     }
 
@@ -238,7 +238,7 @@ mod tests {
         ]);
         let order: Vec<usize> = (0..7).collect();
         let plan = RowPlan { pool: &pool, order: &order, count: 2, random_share: 1.0 };
-        let rows = plan.rows(Vec::new());
+        let rows = plan.rows(&[]);
         // Chosen labels before the last random row count as random; the one behind it does not.
         let expected = [(3, false), (5, false), (0, true), (4, true)]
             .map(|(sample, is_answered)| (sample, Reason::Random, is_answered));
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!((counts.random, counts.now_random, counts.skipped), (2, 2, 1));
         // The end of the order is not a part of the sample unless a row after it is asked for.
         let all = RowPlan { count: 9, ..plan };
-        assert_eq!(all.counts(&all.rows(Vec::new())).now_random, 2);
+        assert_eq!(all.counts(&all.rows(&[])).now_random, 2);
     }
 
     #[test]
@@ -255,7 +255,7 @@ mod tests {
         let pool = pool(&[(None, Drawn::Given); 4]);
         let order = [2, 0, 1, 3];
         let plan = RowPlan { pool: &pool, order: &order, count: 4, random_share: 0.5 };
-        let rows = plan.rows(vec![chosen(2), chosen(3)]);
+        let rows = plan.rows(&[chosen(2), chosen(3)]);
         assert_eq!(
             indices(&rows),
             [

@@ -94,7 +94,7 @@ fn choose_and_write(args: &ReviewArgs, stop: &Stop) -> Result<Exit> {
     } else {
         subject.first_labels(args, &plan, stop.flag())?
     };
-    let rows = plan.rows(chosen);
+    let rows = plan.rows(&chosen);
     if rows.is_empty() {
         let message =
             format!("{}: every sample has a label, and none looks wrong", shown(&subject.data.path));
