@@ -1,16 +1,15 @@
 //! What more labels would bring, in a sentence.
 
-use calmix_io::text::{counted, grouped};
+use calmix_io::text::grouped;
 use calmix_metrics::learning_curve::LearningCurve;
 use calmix_metrics::stats::Estimate;
 
 /// Says how the error would fall with more labels, or that the labels are too few to tell.
 pub(crate) fn forecast(curve: &LearningCurve) -> String {
-    let labels = counted(curve.labels, "label");
-    let more = grouped(curve.more);
     if !curve.can_tell() {
-        return format!("Whether {more} more labels would lower the error cannot be told from {labels}.");
+        return "What more labels would bring cannot be told.".to_owned();
     }
+    let more = grouped(curve.more);
     format!("{more} more labels like these: {} error, now {}.", range(&curve.later), range(&curve.now))
 }
 
@@ -36,10 +35,7 @@ mod tests {
             gain: estimate(gain, 0.03),
         };
         assert_eq!(forecast(&curve(0.004)), "200 more labels like these: 4 to 7% error, now 5 to 9%.");
-        assert_eq!(
-            forecast(&curve(-0.004)),
-            "Whether 200 more labels would lower the error cannot be told from 237 labels."
-        );
+        assert_eq!(forecast(&curve(-0.004)), "What more labels would bring cannot be told.");
         let flat = LearningCurve { later: estimate(0.041, 0.043), ..curve(0.001) };
         assert!(forecast(&flat).contains("like these: 4% error"));
     }
