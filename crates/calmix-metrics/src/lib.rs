@@ -8,6 +8,8 @@
 //! | how is a confidence calibrated after training? | [`calibrator`]: temperature, vector scaling, isotonic regression; the choice among them, and its cross-validated gain |
 //! | which classes does a prediction set contain? | [`conformal`] |
 //! | above which threshold does a model answer? | [`abstention`] |
+//! | how many errors can there be, given random answers that are looked at as they come? | [`stats::anytime_bound`] |
+//! | which shares of a pool does an audit certify? | [`stats::share_sequence`] |
 //! | what does a model store of its held-out labels for both? | [`held_out`] |
 //! | which samples count as one observation? | [`groups`] |
 //! | how uncertain is a metric, and is a difference significant? | [`stats`] |

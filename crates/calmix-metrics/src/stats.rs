@@ -3,9 +3,11 @@
 //! Every result includes its number of samples `n`. Zero samples are an error, and one sample has a mean but neither a
 //! deviation nor an interval.
 
+pub mod anytime_bound;
 mod bootstrap;
 mod clopper_pearson;
 mod incomplete_beta;
+pub mod share_sequence;
 pub mod student_t;
 mod summary;
 
