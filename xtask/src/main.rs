@@ -1,5 +1,5 @@
 //! Development tasks of the workspace: `cargo xtask check`, `setup`, `publish`, `wheels`, `release`, `man`, `weights`,
-//! `images` and `bench`.
+//! `images`, `site` and `bench`.
 //!
 //! CI runs the same commands as a developer: `.ci/run` calls `setup` and then `check`, nothing else.
 #![forbid(unsafe_code)]
@@ -14,6 +14,7 @@ mod images;
 mod man;
 mod release;
 mod setup;
+mod site;
 mod weights;
 mod wheels;
 mod workspace;
@@ -41,6 +42,7 @@ usage: cargo xtask COMMAND
   weights [NAME...] download pretrained weights as safetensors: all, or only the named ones
   images [NAME...]  draw the images of the documentation from real runs: all, or only predictions,
                     comparison or report
+  site              build the documentation as a site, with the pages of cargo doc, in the target folder
   bench NAME [--json] [--repeat N]
                     measure calmix and a peer side by side; `cargo xtask bench` lists the names
 
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         ["man", folder] => man::write(folder),
         ["weights", names @ ..] => weights::run(names),
         ["images", names @ ..] => images::run(names),
+        ["site"] => site::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

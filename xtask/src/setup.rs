@@ -13,6 +13,7 @@ use anyhow::{Result, anyhow};
 
 use crate::check::python;
 use crate::human_time::human_time;
+use crate::site;
 use tool::{Registry, Tool};
 
 /// The spell checker.
@@ -106,5 +107,6 @@ fn install_environments() -> Result<()> {
     println!("setup: moto is installed: {}", venv::python(&[MOTO])?.display());
     onnxruntime::install()?;
     println!("setup: scikit-learn is installed: {}", venv::python(python::TESTS)?.display());
+    println!("setup: mkdocs is installed: {}", venv::python(site::PACKAGES)?.display());
     Ok(())
 }

@@ -9,7 +9,7 @@ use anyhow::Result;
 use super::tier::Tier;
 use super::{advisories, corpus, layout, miri, publish, python, snippets};
 use crate::setup::{CARGO_DENY, CARGO_NEXTEST, TYPOS, libtorch, venv};
-use crate::workspace;
+use crate::{site, workspace};
 
 /// A check that must pass.
 pub(crate) struct Step {
@@ -93,6 +93,12 @@ pub(crate) const STEPS: &[Step] = &[
             command.env("RUSTDOCFLAGS", "-Dwarnings");
             Ok(Action::Command(command))
         },
+    },
+    Step {
+        name: "site",
+        what: "the documentation builds as a site, its links lead somewhere, and it fetches nothing from elsewhere",
+        tier: Tier::Usual,
+        action: |_| Ok(Action::Function { file: "xtask/src/site.rs", run: site::check }),
     },
     Step {
         name: "tests",
