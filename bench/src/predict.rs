@@ -87,6 +87,7 @@ fn model() -> Result<Model> {
         calibration: None,
         held_out: None,
         calibration_blake3: String::new(),
+        reference: String::new(),
         label_draws: LabelDraws::default(),
     };
     let folder = tempfile::tempdir()?;

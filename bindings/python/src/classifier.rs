@@ -5,17 +5,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use calmix::io::class_names;
 use calmix::model::options::ModelOptions;
 use calmix::predict::guarantee::Guarantee;
+use calmix::predict::other_mix::{EstimatedMix, OtherMix, ProbabilitySample, check_shares};
 use calmix::predict::prediction_rule::{Prediction, PredictionRule};
+use calmix::predict::shift_check::ShiftCheck;
 use calmix_head::fit::{FittedHead, HeadFit};
 use calmix_head::model::HeadModel;
 use calmix_heads::vector_classifier::{Drawn, LabelledVectors, VectorClassifier, recipe};
 use calmix_metrics::calibrator::Calibrator;
 use calmix_metrics::fitted_calibrator::{Fitted, Uncalibrated};
 use calmix_metrics::held_out::SetRule;
+use calmix_metrics::shift::ShiftDetector;
+use calmix_metrics::shift::detector::STRANGENESS_LEVEL;
 use calmix_recipe::Layers;
 use calmix_run::model_info::ModelInfo;
 use calmix_run::result::HeadName;
 use calmix_run::tensor_files::head_files::{head_bytes, projection_bytes, read_head, read_projection};
+use calmix_run::tensor_files::reference_file;
 use numpy::{Element, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -36,6 +41,9 @@ pub(crate) struct Classifier {
     /// The same with less arithmetic, as `calmix predict` has it.
     folded: HeadModel,
     info: ModelInfo,
+    /// The bytes of its reference, if it has one.
+    reference: Option<Vec<u8>>,
+    check: Option<ShiftCheck>,
 }
 
 /// Trains a classifier. `vectors` has `views` vectors in each row, `labels` the number of a class or −1, `groups` the number
@@ -72,21 +80,23 @@ pub(crate) fn fit_classifier<'py>(
     let samples =
         LabelledVectors { vectors, views, labels: &labels, classes: &classes, groups, drawn: &drawn };
     let fitted = interruptible(py, |stop| VectorClassifier::fit(samples, &recipe, threads, stop))?;
-    let VectorClassifier { model, info, fit, rows, .. } = fitted.map_err(|error| of_fit(&error))?;
+    let VectorClassifier { model, info, reference, fit, rows, .. } =
+        fitted.map_err(|error| of_fit(&error))?;
     let (ids, probabilities) = interruptible(py, |stop| out_of_fold(&fit, stop))??;
     let ids: Vec<u64> = ids.iter().map(|&id| rows[id as usize] as u64).collect();
     let width = info.classes.len();
     let description = describe(&fit).to_string();
     let count = ids.len();
     let probabilities = PyArray1::from_vec(py, probabilities).reshape([count, width])?;
-    Ok((Classifier::of(model, info)?, description, PyArray1::from_vec(py, ids), probabilities))
+    Ok((Classifier::of(model, info, reference)?, description, PyArray1::from_vec(py, ids), probabilities))
 }
 
 #[pymethods]
 impl Classifier {
     /// A classifier from what `__reduce__` returns.
     #[new]
-    fn new(info: &[u8], head: &[u8], projection: &[u8]) -> PyResult<Self> {
+    #[pyo3(signature = (info, head, projection, reference=None))]
+    fn new(info: &[u8], head: &[u8], projection: &[u8], reference: Option<Vec<u8>>) -> PyResult<Self> {
         let info: ModelInfo = serde_json::from_slice(info).map_err(invalid)?;
         let Some(below) = info.head.as_ref() else {
             return Err(PyValueError::new_err("not a classifier of vectors"));
@@ -94,16 +104,17 @@ impl Classifier {
         let features = below.features as usize;
         let projection = read_projection(projection, features, below.dimensions as usize).map_err(invalid)?;
         let head = read_head(head, below.shape(info.classes.len())).map_err(invalid)?;
-        Self::of(HeadModel::new(projection, head).map_err(invalid)?, info)
+        Self::of(HeadModel::new(projection, head).map_err(invalid)?, info, reference)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let py = slf.py();
-        let Self { model, info, .. } = slf.get();
+        let Self { model, info, reference, .. } = slf.get();
         let info = serde_json::to_vec(info).map_err(internal)?;
         let head = head_bytes(model.head()).map_err(internal)?;
         let projection = projection_bytes(model.projection()).map_err(internal)?;
-        let state = [info, head, projection].map(|bytes| PyBytes::new(py, &bytes));
+        let state = [Some(info), Some(head), Some(projection), reference.clone()];
+        let state = state.map(|bytes| bytes.map(|bytes| PyBytes::new(py, &bytes)));
         Ok((slf.get_type().into_any(), PyTuple::new(py, state)?))
     }
 
@@ -123,9 +134,10 @@ impl Classifier {
         &self,
         py: Python<'py>,
         vectors: PyReadonlyArray2<'py, f32>,
+        mix: Option<Vec<f64>>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let (_, predictions) = self.predict(py, &vectors, ModelOptions::default(), threads)?;
+        let (_, predictions) = self.predict(py, &vectors, ModelOptions::default(), mix, threads)?;
         let probabilities = predictions.into_iter().flat_map(|prediction| prediction.probabilities).collect();
         self.table(py, probabilities)
     }
@@ -138,11 +150,12 @@ impl Classifier {
         vectors: PyReadonlyArray2<'py, f32>,
         coverage: f64,
         rule: &str,
+        mix: Option<Vec<f64>>,
         threads: usize,
     ) -> PyResult<(Bound<'py, PyArray2<bool>>, Option<String>)> {
         let sets: SetRule = serde_json::from_value(Value::from(rule)).map_err(invalid)?;
         let options = ModelOptions { coverage, sets, ..ModelOptions::default() };
-        let (guarantee, predictions) = self.predict(py, &vectors, options, threads)?;
+        let (guarantee, predictions) = self.predict(py, &vectors, options, mix, threads)?;
         let classes = self.info.classes.len();
         let mut members = vec![false; predictions.len() * classes];
         for (members, prediction) in members.chunks_exact_mut(classes.max(1)).zip(&predictions) {
@@ -154,6 +167,39 @@ impl Classifier {
         Ok((self.table(py, members)?, guarantee.missing_sets()))
     }
 
+    /// The estimated mix of the classes among vectors as JSON: `shares`, `intervals`, whether they differ from those of the labels, and
+    /// whether the vectors are otherwise like those of training; `None` if that cannot be tested.
+    fn estimate_mix(&self, py: Python<'_>, vectors: PyReadonlyArray2<'_, f32>) -> PyResult<String> {
+        let (check, detector) = self.detector()?;
+        let numbers = vectors.as_slice()?;
+        let rule = PredictionRule::new(self.info.clone(), &ModelOptions::default()).map_err(invalid)?;
+        let classes = self.info.classes.len().max(1);
+        let rows = self.by_block(py, numbers, |block| {
+            let logits = self.folded.logits(block).map_err(invalid)?;
+            let probabilities = rule.calibrated(&logits).map_err(invalid)?;
+            let mut observed = check.observe(block).map_err(invalid)?.into_iter();
+            let rows = probabilities.chunks_exact(classes);
+            Ok(rows.map(|row| (row.to_vec(), observed.next().unwrap_or_default())).collect())
+        })?;
+        let mut sums = detector.new_sums();
+        let mut sample = ProbabilitySample::new(classes);
+        for (probabilities, observed) in &rows {
+            sums.add("", observed, probabilities);
+            sample.add(probabilities);
+        }
+        let EstimatedMix { mix, is_other } =
+            sample.estimate(detector, detector.mix(&sums, None)).map_err(invalid)?;
+        let tests = detector.tests(&sums, None).ok();
+        let is_explained = tests.map(|tests| tests.strangeness > STRANGENESS_LEVEL);
+        let found = json!({
+            "shares": mix.shares,
+            "intervals": mix.intervals,
+            "differs": is_other,
+            "is_explained": is_explained,
+        });
+        Ok(found.to_string())
+    }
+
     /// The predicted class of each vector, whether the model abstains from it, and why it always abstains, if it does.
     #[expect(clippy::type_complexity, reason = "a tuple of arrays is what Python unpacks")]
     fn answers<'py>(
@@ -161,10 +207,11 @@ impl Classifier {
         py: Python<'py>,
         vectors: PyReadonlyArray2<'py, f32>,
         precision: f64,
+        mix: Option<Vec<f64>>,
         threads: usize,
     ) -> PyResult<(Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<bool>>, Option<String>)> {
         let options = ModelOptions { precision, ..ModelOptions::default() };
-        let (guarantee, predictions) = self.predict(py, &vectors, options, threads)?;
+        let (guarantee, predictions) = self.predict(py, &vectors, options, mix, threads)?;
         let labels = predictions.iter().map(|prediction| prediction.label as u64).collect();
         let abstain = predictions.iter().map(|prediction| prediction.abstain.unwrap_or(true)).collect();
         Ok((PyArray1::from_vec(py, labels), PyArray1::from_vec(py, abstain), guarantee.missing_answers()))
@@ -172,9 +219,25 @@ impl Classifier {
 }
 
 impl Classifier {
-    fn of(model: HeadModel, info: ModelInfo) -> PyResult<Self> {
+    fn of(model: HeadModel, info: ModelInfo, reference: Option<Vec<u8>>) -> PyResult<Self> {
         let folded = model.folded().map_err(invalid)?;
-        Ok(Self { model, folded, info })
+        let mut check = None;
+        if let Some(bytes) = &reference {
+            let detector =
+                reference_file::from_bytes(bytes, info.classes.len(), Some(model.projection().dimensions()));
+            check =
+                Some(ShiftCheck::new(detector.map_err(invalid)?, Some(model.projection())).map_err(invalid)?);
+        }
+        Ok(Self { model, folded, info, reference, check })
+    }
+
+    /// Returns the comparison with the reference, which has held-out labels.
+    fn detector(&self) -> PyResult<(&ShiftCheck, &ShiftDetector)> {
+        let check = self.check.as_ref();
+        let found = check.and_then(|check| Some((check, check.detector()?)));
+        found.filter(|(_, detector)| detector.labels() > 0).ok_or_else(|| {
+            invalid("mix weights labels that a head was trained without, and there are too few of them")
+        })
     }
 
     /// Predicts vectors; also returns the guarantees of these options.
@@ -183,11 +246,24 @@ impl Classifier {
         py: Python<'_>,
         vectors: &PyReadonlyArray2<'_, f32>,
         options: ModelOptions,
+        mix: Option<Vec<f64>>,
         threads: usize,
     ) -> PyResult<(Guarantee, Vec<Prediction>)> {
         let numbers = vectors.as_slice()?;
         Guarantee::check(&options).map_err(invalid)?;
-        let rule = PredictionRule::new(self.info.clone(), &options).map_err(invalid)?;
+        let mut rule = PredictionRule::new(self.info.clone(), &options).map_err(invalid)?;
+        if let Some(shares) = mix {
+            let labels = &self.detector()?.1.reference().labels;
+            if shares.len() != self.info.classes.len() {
+                let classes = self.info.classes.len();
+                return Err(invalid(format!(
+                    "mix has {} shares, but there are {classes} classes",
+                    shares.len()
+                )));
+            }
+            check_shares(&shares).map_err(|problem| invalid(format!("mix: {problem}")))?;
+            rule = rule.for_mix(OtherMix::known(&shares, labels), labels, &options).map_err(invalid)?;
+        }
         let predictions = self.by_block(py, numbers, |block| {
             let logits = self.folded.logits(block).map_err(invalid)?;
             rule.predictions(&logits, threads).map_err(invalid)

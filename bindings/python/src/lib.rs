@@ -10,6 +10,7 @@ mod measure;
 mod onnx_file;
 mod planner;
 mod report;
+mod shift;
 mod views;
 
 use pyo3::prelude::*;
@@ -30,6 +31,8 @@ mod _calmix {
     use crate::planner::Planner;
     #[pymodule_export]
     use crate::report::{page_of_predictions, report_of_run};
+    #[pymodule_export]
+    use crate::shift::ExportedReference;
     #[pymodule_export]
     use crate::views::ImageView;
 

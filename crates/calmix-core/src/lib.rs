@@ -69,6 +69,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod cholesky;
 pub mod error;
 pub mod lanes;
 pub mod loss;

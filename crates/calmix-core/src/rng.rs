@@ -82,6 +82,8 @@ pub enum Domain {
     Cluster = 20,
     /// The order in which the samples of a pool are labelled.
     PoolOrder = 21,
+    /// The choice of the unlabelled samples that new samples are compared with.
+    Reference = 22,
 }
 
 impl Seed {

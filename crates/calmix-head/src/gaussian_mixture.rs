@@ -7,10 +7,11 @@
 //! Rows are read in ascending order, in blocks of 256: the result depends neither on threads nor on the order in which a caller
 //! names the rows.
 
-mod cholesky;
 mod sinkhorn;
 
 use std::ops::{Range, RangeInclusive};
+
+use calmix_core::cholesky::Cholesky;
 
 use crate::error::HeadError;
 use crate::loss::log_sum_exp;
@@ -18,7 +19,6 @@ use crate::network::{Head, HeadShape, by_weight};
 use crate::product::{Operand, multiply};
 use crate::progress::FitProgress;
 use crate::samples::{HeadSamples, TrainingRows};
-use cholesky::Cholesky;
 
 /// The range of the number of dimensions modelled, which is the number of labels clamped to it: the covariance of more dimensions
 /// has too many parameters for few labels, and more labels gain from more dimensions. This range, and the weights and the factor

@@ -148,7 +148,7 @@ mod tests {
         let mut recipe = recipe(Layers::new().recipe("vectors"), 1).unwrap();
         recipe.train.threads = 2;
         let training: Vec<u64> = (0..20_000).collect();
-        let needed = NeededSamples { training, evaluation: Vec::new(), labelled: 20_000, validation: 0 };
+        let needed = NeededSamples { training, labelled: 20_000, ..NeededSamples::default() };
         // As documented: a hundred classes take little more than their vectors.
         assert!(HeadMemory::of(&recipe, &needed, 768, 100).check_in(2 << 30).is_ok());
         let error = HeadMemory::of(&recipe, &needed, 768, 10_000).check_in(2 << 30).unwrap_err().to_string();

@@ -9,6 +9,7 @@
 //! | which labels are near-duplicates of others? | [`label_copies`] |
 //! | do they fit into memory? | [`head_memory`] |
 //! | how does a run train its heads? | [`run_head`], with [`head_settings`] |
+//! | with which features are new samples compared? | `reference_features` |
 //! | how is a head evaluated, also after the run? | [`evaluate_head`] |
 //! | how is a classifier trained on vectors in memory, without a run? | [`vector_classifier`] |
 //! | which vectors do the samples have before any is labelled? | [`pool_vectors`] |
@@ -25,6 +26,7 @@ pub mod images;
 pub mod label_copies;
 pub mod pool_vectors;
 pub mod read_vectors;
+mod reference_features;
 pub mod run_head;
 pub mod trainer;
 pub mod vector_classifier;

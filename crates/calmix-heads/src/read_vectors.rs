@@ -46,7 +46,7 @@ pub fn read_vectors(
     }
     HeadMemory::of(recipe, needed, shape.width, dataset.classes().len()).check()?;
     let reader = VectorReader { dataset, shape, place, stop };
-    let projection = reader.projection(recipe, &needed.training, paths)?;
+    let projection = reader.projection(recipe, &needed.fitted(), paths)?;
     let info = vector_head_info(recipe, &projection)?;
     let training = reader.table(&needed.training, views, &projection)?;
     let evaluation = reader.table(&needed.evaluation, 1, &projection)?;

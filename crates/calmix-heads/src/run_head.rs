@@ -25,6 +25,7 @@ use calmix_metrics::calibrator::temperature::Temperature;
 use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator};
 use calmix_metrics::predictions::{EvalSet, Predictions};
+use calmix_metrics::shift::ReferenceFeatures;
 use calmix_recipe::Recipe;
 use calmix_run::event_writer::EventWriter;
 use calmix_run::events::{Event, Finished, Loss, Note, Starvation, Step};
@@ -38,6 +39,7 @@ use crate::error::HeadsError;
 use crate::evaluate_head::HeadEvaluator;
 use crate::head_settings::head_settings;
 use crate::label_copies::LabelCopies;
+use crate::reference_features::reference_features;
 
 /// Time between two progress reports of a fit.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
@@ -57,7 +59,7 @@ impl HeadRun<'_> {
     /// # Errors
     /// [`HeadsError::Stopped`] if the run has to stop; the errors of the fit and of writing files.
     pub fn run(mut self) -> Result<Finished, HeadsError> {
-        let fitted = self.fit()?;
+        let (fitted, reference) = self.fit()?;
         self.log_steps(&fitted)?;
         let outputs = self.evaluate(&fitted)?;
         let choice = head_choice(&fitted, &outputs);
@@ -88,6 +90,7 @@ impl HeadRun<'_> {
             evaluation: FinalEvaluation::of(output)?,
             heads: choice,
             head: Some(vectors.info.clone()),
+            reference,
             draws: samples.label_draws()?,
         };
         let thumbnails = match (self.thumbnails)(&model.evaluation.examples) {
@@ -111,8 +114,8 @@ impl HeadRun<'_> {
         Ok(finished)
     }
 
-    /// Trains all heads on another thread, while this one reports the progress.
-    fn fit(&mut self) -> Result<HeadFit, HeadsError> {
+    /// Trains all heads on another thread, while this one reports the progress. Also returns what new samples are compared with.
+    fn fit(&mut self) -> Result<(HeadFit, Option<ReferenceFeatures>), HeadsError> {
         let HeadEvaluator { recipe, samples: data, vectors, stop } = self.evaluator;
         let corrupt = recipe.loader.corrupt();
         let (rows, skipped) = vectors.training_rows(data, corrupt)?;
@@ -175,7 +178,13 @@ impl HeadRun<'_> {
             }
             fit_thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
-        Ok(fitted?)
+        let fitted = fitted?;
+        let mut reference = None;
+        if let Some(kept) = fitted.head() {
+            let ids = data.needed().reference;
+            reference = reference_features(&samples, &rows, &ids, kept, &vectors.projection, stop)?;
+        }
+        Ok((fitted, reference))
     }
 
     /// Writes the training log of the configured head.

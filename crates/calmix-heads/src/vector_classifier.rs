@@ -15,20 +15,24 @@ use calmix_head::model::HeadModel;
 use calmix_head::progress::FitProgress;
 use calmix_head::projection::Projection;
 use calmix_head::samples::{HeadSamples, TrainingRows, check_classes};
+use calmix_io::error::FileError;
 use calmix_lifecycle::run_samples::{NeededSamples, count_draw};
-use calmix_lifecycle::splits::drawn_unlabelled;
+use calmix_lifecycle::splits::{drawn_unlabelled, reference_ids};
 use calmix_lifecycle::start::{FILE_CONTENTS, view_settings};
-use calmix_metrics::held_out;
+use calmix_metrics::held_out::{self, LabelLogits};
+use calmix_metrics::shift::Reference;
 use calmix_recipe::{Layers, Recipe};
 use calmix_run::label_draws::LabelDraws;
 use calmix_run::model_info::ModelInfo;
 use calmix_run::tensor_files::head_files::head_bytes;
+use calmix_run::tensor_files::reference_file;
 
 use crate::error::HeadsError;
 use crate::head_memory::HeadMemory;
 use crate::head_settings::head_settings;
 use crate::label_copies::{CopySearch, LabelCopies};
 use crate::read_vectors::vector_head_info;
+use crate::reference_features::reference_features;
 use crate::vector_table::{BLOCK_ROWS, fit_projection, fitted_stride, project};
 
 /// Vectors and labels to train a classifier on.
@@ -53,6 +57,9 @@ pub struct VectorClassifier {
     pub model: HeadModel,
     /// Its classes, calibrator and held-out labels, as in `model.json` of a run.
     pub info: ModelInfo,
+    /// The bytes of `reference.safetensors`, with which new samples are compared; `None` without held-out labels and with too few
+    /// unlabelled samples.
+    pub reference: Option<Vec<u8>>,
     pub fit: HeadFit,
     /// The row of each sample, by its id: labelled rows come first, as in a run.
     pub rows: Vec<usize>,
@@ -95,8 +102,12 @@ impl VectorClassifier {
                 return Err(HeadsError::unsupported(format!("row {row}: {problem}")));
             }
         }
+        let unlabelled: Vec<u64> =
+            training.rows.unlabelled.iter().map(|&place| training.ids[place]).collect();
+        let labelled = &training.ids[..training.rows.labelled.len()];
         let needed = NeededSamples {
             training: training.ids.clone(),
+            reference: reference_ids(&unlabelled, labelled),
             evaluation: Vec::new(),
             labelled: training.rows.labelled.len(),
             validation: 0,
@@ -104,16 +115,14 @@ impl VectorClassifier {
         check_classes(needed.labelled, classes.len())?;
         HeadMemory::of(recipe, &needed, width, classes.len()).check()?;
         let clean = |id: &u64| vectors.row(rows[*id as usize]).get(..width).unwrap_or_default();
-        let fitted_on = training.ids.iter().step_by(fitted_stride(training.ids.len()));
+        let fitted_on = needed.fitted();
+        let fitted_on = fitted_on.iter().step_by(fitted_stride(fitted_on.len()));
         let fitted_on: Vec<f32> = fitted_on.flat_map(clean).copied().collect();
         let projection = fit_projection(&fitted_on, width, recipe.network.dimensions as usize, stop)?;
         // Free the copy before the projected vectors are allocated.
         drop(fitted_on);
         let mut copies = LabelCopies::default();
         if LabelCopies::are_searched(recipe, !groups.is_empty()) {
-            let unlabelled: Vec<u64> =
-                training.rows.unlabelled.iter().map(|&place| training.ids[place]).collect();
-            let labelled = &training.ids[..training.rows.labelled.len()];
             let search = CopySearch { labelled, unlabelled: &unlabelled, projection: &projection, stop };
             let read = |id: u64, numbers: &mut Vec<f32>| {
                 numbers.extend_from_slice(clean(&id));
@@ -158,9 +167,16 @@ impl VectorClassifier {
         let Some(kept) = fit.head() else {
             return Err(HeadsError::unsupported("no head was trained".to_owned()));
         };
-        let info = ModelInfo { label_draws: draws, ..model_info(recipe, classes, &projection, kept, stop)? };
+        let features =
+            reference_features(&head_samples, &training.rows, &needed.reference, kept, &projection, stop)?;
+        let (info, labels) = model_info(recipe, classes, &projection, kept, stop)?;
+        let reference = Reference { labels, features };
+        let reference = reference_file::to_bytes(&reference)
+            .map_err(|problem| FileError::new("reference.safetensors", problem))?;
+        let hash = reference.as_deref().map(ModelInfo::hash).unwrap_or_default();
+        let info = ModelInfo { label_draws: draws, reference: hash, ..info };
         let model = HeadModel::new(projection, kept.trained.ema.clone())?;
-        Ok(Self { model, info, fit, rows, copies })
+        Ok(Self { model, info, reference, fit, rows, copies })
     }
 }
 
@@ -192,21 +208,25 @@ fn training_ids(labels: &[Option<u32>], recipe: &Recipe) -> TrainingIds {
     TrainingIds { rows: TrainingRows { labelled: (0..labelled).collect(), unlabelled: places }, ids }
 }
 
-/// Describes a head as `model.json` does.
+/// Describes a head as `model.json` does. Also returns the logits of its held-out labels.
 fn model_info(
     recipe: &Recipe,
     classes: &[String],
     projection: &Projection,
     kept: &FittedHead,
     stop: &AtomicBool,
-) -> Result<ModelInfo, HeadsError> {
+) -> Result<(ModelInfo, LabelLogits), HeadsError> {
+    let mut labels = LabelLogits::default();
     let mut info = ModelInfo::new(recipe, classes, None, &head_bytes(&kept.trained.ema)?);
     info.head = Some(vector_head_info(recipe, projection)?);
     if let Some(calibrator) = kept.calibrator.calibrator() {
         let stop = || stop.load(Ordering::Relaxed);
-        let held_out = held_out::score_cross_fitted(&kept.predictions, calibrator, &kept.unseen, &stop);
-        info.held_out = Some(held_out.map_err(HeadError::from)?);
+        let scored =
+            held_out::score_with_logits_cross_fitted(&kept.predictions, calibrator, &kept.unseen, &stop);
+        let (held_out, label_logits) = scored.map_err(HeadError::from)?;
+        info.held_out = Some(held_out);
+        labels = label_logits;
         info.calibration = Some(calibrator.clone());
     }
-    Ok(info)
+    Ok((info, labels))
 }

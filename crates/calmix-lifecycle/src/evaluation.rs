@@ -10,7 +10,7 @@ use calmix_metrics::calibrator::Calibrator;
 use calmix_metrics::error::MetricsError;
 use calmix_metrics::evaluate::{Evaluation, evaluate_unless};
 use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator};
-use calmix_metrics::held_out::{self, HeldOut, UnseenLabel};
+use calmix_metrics::held_out::{self, HeldOut, LabelLogits, UnseenLabel};
 use calmix_metrics::metrics::Resampling;
 use calmix_metrics::predictions::{EvalSet, Predictions};
 use calmix_recipe::Recipe;
@@ -118,6 +118,8 @@ pub struct FinalEvaluation {
     pub evaluations: Vec<Evaluation>,
     /// The scores of held-out labels, if any.
     pub held_out: Option<HeldOut>,
+    /// The calibrated logits of the same labels.
+    pub label_logits: Option<LabelLogits>,
     /// Example samples for the report, from the test split if there is one.
     pub examples: Vec<u64>,
 }
@@ -134,24 +136,25 @@ impl FinalEvaluation {
         let of = |split| output.predictions.iter().find(|seen| seen.split == split);
         let fitted_on =
             calibrator.and_then(|fitted| fitted.fitted_on.split()).filter(|&split| split.is_evaluated());
-        let held_out = match (fitted_on.and_then(of).zip(calibrator), of(EvalSet::Validation)) {
+        let scored = match (fitted_on.and_then(of).zip(calibrator), of(EvalSet::Validation)) {
             // These labels fitted the calibrator: each is scored by a fit without it.
             (Some((seen, calibrator)), _) => {
-                Some(held_out::score_cross_fitted(seen, calibrator, &output.unseen, &|| false)?)
+                Some(held_out::score_with_logits_cross_fitted(seen, calibrator, &output.unseen, &|| false)?)
             }
             (None, Some(seen)) if fitted.is_some() => {
                 let calibrator = calibrator.map_or(&Calibrator::IDENTITY, |fitted| &fitted.calibrator);
-                Some(held_out::score(seen, calibrator)?)
+                Some(held_out::score_with_logits(seen, calibrator)?)
             }
             (None, _) => None,
         };
+        let (held_out, label_logits) = scored.unzip();
         let evaluated = output.predictions.iter().filter(|seen| seen.split.is_evaluated());
         let examples = match evaluated.max_by_key(|seen| seen.split.precedence()).filter(|_| fitted.is_some())
         {
             Some(seen) => ExampleRows::of(seen)?.all().map(|row| seen.ids[row]).collect(),
             None => Vec::new(),
         };
-        Ok(Self { fitted, evaluations, held_out, examples })
+        Ok(Self { fitted, evaluations, held_out, label_logits, examples })
     }
 }
 

@@ -9,6 +9,7 @@ use calmix_io::safe_open;
 use calmix_metrics::evaluate::{Evaluation, Selected, select};
 use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator};
 use calmix_metrics::margins::SampleMargins;
+use calmix_metrics::shift::{Reference, ReferenceFeatures};
 use calmix_recipe::{Recipe, Resolved, Selection};
 use calmix_run::error::RunError;
 use calmix_run::event_writer::EventWriter;
@@ -19,6 +20,7 @@ use calmix_run::read;
 use calmix_run::result::{HeadChoice, RunResult, Visits};
 use calmix_run::run::{Paths, Run, RunEnvironment, RunFile};
 use calmix_run::tensor_files::examples::Thumbnails;
+use calmix_run::tensor_files::reference_file;
 use serde::Serialize;
 
 use crate::error::LifecycleError;
@@ -51,6 +53,8 @@ pub struct ResultingModel {
     pub heads: Option<HeadChoice>,
     /// The backbone and the projection, if the model is a head.
     pub head: Option<HeadInfo>,
+    /// The features of unlabelled samples that new samples are compared with, if the model is a head.
+    pub reference: Option<ReferenceFeatures>,
     /// How the labels were drawn.
     pub draws: LabelDraws,
 }
@@ -60,6 +64,7 @@ pub struct ResultingModel {
 pub struct ResultFiles {
     model: Vec<u8>,
     info: Vec<u8>,
+    reference: Option<Vec<u8>>,
     margins: Option<Vec<u8>>,
     thumbnails: Option<Vec<u8>>,
     result: Vec<u8>,
@@ -73,7 +78,7 @@ impl ResultFiles {
         (margins, thumbnails): (&SampleMargins, &Thumbnails),
         finished: &Finished,
     ) -> Result<Self, FileError> {
-        let FinalEvaluation { fitted, evaluations, held_out, .. } = model.evaluation;
+        let FinalEvaluation { fitted, evaluations, held_out, label_logits, .. } = model.evaluation;
         let calibrator = fitted.as_ref().and_then(Fitted::calibrator);
         let result = RunResult {
             step: model.step,
@@ -91,12 +96,18 @@ impl ResultFiles {
         info.held_out = held_out;
         info.label_draws = model.draws;
         info.head = model.head;
+        let reference = Reference { labels: label_logits.unwrap_or_default(), features: model.reference };
+        let reference = reference_file::to_bytes(&reference)
+            .map_err(|problem| FileError::new("reference.safetensors", problem))?;
         let weights = info
             .embed(&model.weights)
             .map_err(|error| FileError::new("model.safetensors", FileProblem::Format(error.to_string())))?;
+        // The reference changes with a later calibration, so the metadata of the weights do not have its hash.
+        info.reference = reference.as_deref().map(ModelInfo::hash).unwrap_or_default();
         Ok(Self {
             model: weights,
             info: pretty("model.json", &info)?,
+            reference,
             margins: (!margins.is_empty()).then(|| margins_bytes(margins)).transpose()?,
             thumbnails: (!thumbnails.ids.is_empty()).then(|| thumbnail_bytes(thumbnails)).transpose()?,
             result: pretty("result.json", &result)?,
@@ -104,6 +115,9 @@ impl ResultFiles {
     }
 
     pub fn write_model(&self, events: &mut EventWriter<'_>) -> Result<(), RunError> {
+        if let Some(reference) = &self.reference {
+            events.write_final_file(RunFile::Reference, reference)?;
+        }
         events.write_final_file(RunFile::Model, &self.model)?;
         events.write_final_file(RunFile::ModelInfo, &self.info)?;
         if let Some(margins) = &self.margins {

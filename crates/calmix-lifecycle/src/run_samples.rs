@@ -22,7 +22,7 @@ use calmix_run::summary::RunSummary;
 use crate::changes::RunInputs;
 use crate::error::LifecycleError;
 use crate::prepared_dataset::prepared_folder;
-use crate::splits::{draw_split, own_validation, unlabelled};
+use crate::splits::{draw_split, own_validation, reference_ids, unlabelled};
 
 /// The number of samples up to which every process keeps all classes in memory: 64 MB.
 const MAX_CLASSES_IN_MEMORY: u64 = 1 << 24;
@@ -34,6 +34,8 @@ pub struct NeededSamples {
     pub training: Vec<u64>,
     /// Samples that are needed in the clean view only.
     pub evaluation: Vec<u64>,
+    /// The unlabelled training samples that are kept out of the fit of the projection.
+    pub reference: Vec<u64>,
     /// The number of labels that are trained on.
     pub labelled: usize,
     /// The number of labels that are held out.
@@ -172,13 +174,14 @@ impl RunSamples {
 
     pub fn needed(&self) -> NeededSamples {
         let mut training = self.unlabelled_ids();
+        let reference = reference_ids(&training, self.labelled());
         training.extend(self.labelled());
         training.sort_unstable();
         training.dedup();
         let mut evaluation = self.needed_to_evaluate().evaluation;
         evaluation.retain(|id| training.binary_search(id).is_err());
         let validation = self.validation() as usize;
-        NeededSamples { training, evaluation, labelled: self.labelled().len(), validation }
+        NeededSamples { training, evaluation, reference, labelled: self.labelled().len(), validation }
     }
 
     /// Returns the samples that an evaluation needs, without those that are only trained on.
@@ -276,6 +279,14 @@ impl RunSamples {
     /// Returns the kind of labels that a calibrator fitted on the validation samples has.
     pub fn fitted_on(&self) -> FittedOn {
         self.fitted_on
+    }
+}
+
+impl NeededSamples {
+    /// Returns the samples that a projection is fitted to, ascending.
+    pub fn fitted(&self) -> Vec<u64> {
+        let is_fitted = |id: &u64| self.reference.binary_search(id).is_err();
+        self.training.iter().copied().filter(is_fitted).collect()
     }
 }
 

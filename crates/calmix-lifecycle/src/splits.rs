@@ -10,6 +10,7 @@ use calmix_data::loader::SampleIds;
 use calmix_data::prepare::copies_of;
 use calmix_data::sample_list::SampleList;
 use calmix_data::split::{HoldOut, LabelSplit, SplitPlan};
+use calmix_metrics::shift::reference::reference_samples;
 use calmix_recipe::{Keep, Recipe};
 
 /// The names that a validation split may have.
@@ -45,11 +46,23 @@ pub fn unlabelled(recipe: &Recipe, split: &LabelSplit, dataset: &Dataset) -> Res
 }
 
 /// Draws `count` of these samples, ascending. The draw depends on their ids alone.
-pub fn drawn_unlabelled(mut ids: Vec<u64>, count: u64) -> Vec<u64> {
+pub fn drawn_unlabelled(ids: Vec<u64>, count: u64) -> Vec<u64> {
+    drawn(ids, count, Domain::UnlabelledCount)
+}
+
+/// Draws the unlabelled samples that are kept out of the fit of the projection, so that new samples can be compared with them;
+/// ascending, and empty if there are too few unlabelled samples. The draw depends on their ids alone.
+pub fn reference_ids(unlabelled: &[u64], labelled: &[u64]) -> Vec<u64> {
+    let ids: Vec<u64> = unlabelled.iter().copied().filter(|id| labelled.binary_search(id).is_err()).collect();
+    let count = reference_samples(ids.len()) as u64;
+    drawn(ids, count, Domain::Reference)
+}
+
+fn drawn(mut ids: Vec<u64>, count: u64, domain: Domain) -> Vec<u64> {
     if count >= ids.len() as u64 {
         return ids;
     }
-    let rank = |&id: &u64| (Seed(0).stream(Domain::UnlabelledCount, 0, id).next_u64(), id);
+    let rank = |&id: &u64| (Seed(0).stream(domain, 0, id).next_u64(), id);
     ids.sort_by_cached_key(rank);
     ids.truncate(usize::try_from(count).unwrap_or(usize::MAX));
     ids.sort_unstable();

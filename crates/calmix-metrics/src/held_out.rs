@@ -8,6 +8,8 @@
 //! cover only 85 to 88%.
 
 mod class_scores;
+mod label_logits;
+mod other_mix;
 mod scoring;
 
 use std::collections::BTreeSet;
@@ -27,7 +29,9 @@ use crate::error::MetricsError;
 use crate::groups::{group_count, one_of_each_group, select_groups};
 
 pub use class_scores::ClassScores;
-pub use scoring::{score, score_cross_fitted};
+pub use label_logits::LabelLogits;
+pub use other_mix::{AdaptedLabels, adapt_logits, mix_weights};
+pub use scoring::{score, score_cross_fitted, score_with_logits, score_with_logits_cross_fitted};
 
 /// The scores of labels that the model was not trained on. The lists have one entry per label; those of a file may be
 /// missing or contradict each other ([`is_sound`](Self::is_sound)).

@@ -11,6 +11,7 @@
 //! | how many errors can there be, given random answers that are looked at as they come? | [`stats::anytime_bound`] |
 //! | which shares of a pool does an audit certify? | [`stats::share_sequence`] |
 //! | what does a model store of its held-out labels for both? | [`held_out`] |
+//! | are new samples like those that a guarantee was shown for? | [`shift`] |
 //! | which samples count as one observation? | [`groups`] |
 //! | how uncertain is a metric, and is a difference significant? | [`stats`] |
 //! | how good are predictions, in all metrics at once? | [`metrics`] of [`predictions`]; with a fitted calibrator, and which evaluation is the result, [`mod@evaluate`] |
@@ -63,4 +64,5 @@ pub mod measure;
 pub mod metrics;
 pub mod predictions;
 pub mod pseudo_labels;
+pub mod shift;
 pub mod stats;

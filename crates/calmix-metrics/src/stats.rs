@@ -6,6 +6,7 @@
 pub mod anytime_bound;
 mod bootstrap;
 mod clopper_pearson;
+pub mod f_distribution;
 mod incomplete_beta;
 pub mod share_sequence;
 pub mod student_t;

@@ -2,6 +2,7 @@
 
 use calmix_head::model::HeadModel;
 use calmix_head::projection::MIN_LENGTH;
+use calmix_metrics::shift::ReferenceFeatures;
 
 use crate::graph::{Graph, Value};
 use crate::network::affine;
@@ -13,7 +14,13 @@ pub fn rounded(graph: &mut Graph, features: &Value) -> Value {
     graph.cast(&halved, ElementType::F32)
 }
 
-pub fn add_head(graph: &mut Graph, model: &HeadModel, vectors: &Value) -> Value {
+/// Adds the projection and the layers of a head. Returns the logits. With a reference, the features that it has are an output too.
+pub fn add_head(
+    graph: &mut Graph,
+    model: &HeadModel,
+    vectors: &Value,
+    reference: Option<&ReferenceFeatures>,
+) -> Value {
     let projection = model.projection();
     let width = projection.width();
     let mean = graph.constant(Tensor::f32("features.mean", &[width], projection.mean()));
@@ -40,6 +47,9 @@ pub fn add_head(graph: &mut Graph, model: &HeadModel, vectors: &Value) -> Value 
         let rotation = graph.constant(Tensor::f32("features.rotation", &[width, dimensions], &columns));
         x = graph.node("MatMul", &[&x, &rotation]);
     }
+    if let Some(reference) = reference {
+        add_reference_features(graph, &x, projection.dimensions(), reference);
+    }
     let head = model.head();
     let parameters = head.shape().parameters();
     let values: Vec<Value> = parameters
@@ -57,4 +67,25 @@ pub fn add_head(graph: &mut Graph, model: &HeadModel, vectors: &Value) -> Value 
         }
     }
     x
+}
+
+/// Adds the output `reference_features`: what a row is compared with the reference of the model by.
+fn add_reference_features(graph: &mut Graph, projected: &Value, width: usize, reference: &ReferenceFeatures) {
+    let dimensions = reference.dimensions;
+    let features = if reference.directions.is_empty() {
+        let numbers = |name: &str, number: i64| Tensor::i64(format!("reference.{name}"), &[1], &[number]);
+        let start = graph.constant(numbers("start", 0));
+        let end = graph.constant(numbers("end", i64::try_from(dimensions).unwrap_or(i64::MAX)));
+        let axis = graph.constant(numbers("axis", 1));
+        graph.node("Slice", &[projected, &start, &end, &axis])
+    } else {
+        let mut columns = Vec::with_capacity(reference.directions.len());
+        for feature in 0..width {
+            columns
+                .extend((0..dimensions).map(|direction| reference.directions[direction * width + feature]));
+        }
+        let directions = graph.constant(Tensor::f32("reference.directions", &[width, dimensions], &columns));
+        graph.node("MatMul", &[projected, &directions])
+    };
+    graph.output("reference_features", &features, ElementType::F32, &[dimensions]);
 }

@@ -2,6 +2,7 @@
 
 use calmix_head::model::HeadModel;
 use calmix_metrics::calibrator::Calibrator;
+use calmix_metrics::shift::ReferenceFeatures;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::weights::Part;
 
@@ -36,6 +37,8 @@ pub struct OnnxModel<'a> {
     pub calibrator: &'a Calibrator,
     /// The thresholds of prediction sets and abstention; `None` without held-out labels.
     pub thresholds: Option<&'a Thresholds>,
+    /// The features that new samples are compared with, which are an output then; `None` without a reference.
+    pub reference: Option<&'a ReferenceFeatures>,
     pub metadata: &'a [(String, String)],
 }
 
@@ -60,7 +63,7 @@ impl OnnxModel<'_> {
                 let images = normalised_images(&mut graph, model);
                 let features = add_network(&mut graph, model, 1, Part::Backbone, file, &images)?.features;
                 let features = rounded(&mut graph, &features);
-                add_head(&mut graph, head, &features)
+                add_head(&mut graph, head, &features, self.reference)
             }
             ModelBody::HeadOnEncoder(_, head) => {
                 let Some(encoder) = &encoder else {
@@ -74,11 +77,11 @@ impl OnnxModel<'_> {
                 }
                 let features = encoder.add(&mut graph);
                 let features = rounded(&mut graph, &features);
-                add_head(&mut graph, head, &features)
+                add_head(&mut graph, head, &features, self.reference)
             }
             ModelBody::HeadOnVectors(head) => {
                 let vectors = graph.input("vectors", ElementType::F32, &[head.projection().width()]);
-                add_head(&mut graph, head, &vectors)
+                add_head(&mut graph, head, &vectors, self.reference)
             }
         };
         add_decision(&mut graph, self.calibrator, self.thresholds, &logits, self.classes);

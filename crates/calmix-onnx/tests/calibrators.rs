@@ -71,6 +71,7 @@ fn write(
     let logits = model.logits(vectors).unwrap();
     let classes = model.head().shape().classes;
     let graph = OnnxModel {
+        reference: None,
         body: ModelBody::HeadOnVectors(model),
         classes,
         calibrator,
@@ -148,6 +149,7 @@ fn contradictions_are_refused() {
     let (model, _) = head(10, None, 8);
     let calibrator = Calibrator::IDENTITY;
     let of = |classes, thresholds| OnnxModel {
+        reference: None,
         body: ModelBody::HeadOnVectors(&model),
         classes,
         calibrator: &calibrator,

@@ -106,6 +106,7 @@ fn write_head(folder: &Path, name: &str) {
     let calibrator = Calibrator::fit(CalibratorKind::Isotonic, logits, &labels, &|| false).unwrap();
     let thresholds = Thresholds { sets: vec![0.5; CLASSES], min_log_odds: 0.1 };
     let model = OnnxModel {
+        reference: None,
         body: ModelBody::HeadOnEncoder(&file, &head),
         classes: CLASSES,
         calibrator: &calibrator,
@@ -130,6 +131,7 @@ fn head_on_encoder(folder: &Path) {
     let logits = head.logits(&features).unwrap();
     let calibrator = Calibrator::IDENTITY;
     let model = OnnxModel {
+        reference: None,
         body: ModelBody::HeadOnEncoder(&file, &head),
         classes: CLASSES,
         calibrator: &calibrator,

@@ -64,6 +64,9 @@ pub struct ModelInfo {
     /// the metadata of the weights do not protect them. [`seal`](Self::seal) sets this.
     #[serde(default)]
     pub calibration_blake3: String,
+    /// The BLAKE3 of `reference.safetensors`, in hexadecimal; empty if the model has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reference: String,
     /// How the labels were drawn that the model was trained on and that its guarantees rest on; missing if this is known of none.
     #[serde(default, skip_serializing_if = "LabelDraws::is_unknown")]
     pub label_draws: LabelDraws,
@@ -150,6 +153,7 @@ impl ModelInfo {
             calibration: None,
             held_out: None,
             calibration_blake3: String::new(),
+            reference: String::new(),
             label_draws: LabelDraws::default(),
         }
     }
@@ -303,6 +307,7 @@ mod tests {
             calibration: None,
             held_out: None,
             calibration_blake3: String::new(),
+            reference: String::new(),
             label_draws: LabelDraws::default(),
         }
     }

@@ -24,6 +24,7 @@ fn every_network_computes_as_libtorch_does() {
         let logits =
             Predictor::new(model, CLASSES, Device::Cpu, &file).unwrap().predict(&pixels).unwrap().logits;
         let graph = OnnxModel {
+            reference: None,
             body: ModelBody::Network(&model, &file),
             classes: CLASSES,
             calibrator: &Calibrator::IDENTITY,

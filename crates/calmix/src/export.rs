@@ -13,11 +13,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use calmix_io::safe_open;
+use calmix_metrics::shift::ReferenceFeatures;
 use calmix_onnx::error::OnnxError;
 use calmix_onnx::model::OnnxModel;
 use calmix_run::pretrained::config::CONFIG;
 use calmix_run::read;
 use calmix_run::run::RunFile;
+use calmix_run::tensor_files::reference_file::MAX_REFERENCE_BYTES;
 
 use self::card::Card;
 use self::example::ExampleInput;
@@ -29,8 +31,11 @@ use crate::model::files::ModelFiles;
 use crate::model::options::ModelOptions;
 use crate::output::format::shell_quoted;
 use crate::predict::prediction_rule::PredictionRule;
+use crate::predict::shift_check::ShiftCheck;
 use crate::terminal::{print, warn};
 
+/// The name of the file that new samples are compared with.
+const REFERENCE: &str = "reference.safetensors";
 /// The name of the model card.
 const CARD: &str = "README.md";
 
@@ -39,7 +44,7 @@ const CARD: &str = "README.md";
 pub(crate) fn write(
     folder: &Path,
     run: &Path,
-    rule: &PredictionRule,
+    (rule, check): (&PredictionRule, &ShiftCheck),
     options: &ModelOptions,
     (input, logits): (&ExampleInput, &[f32]),
 ) -> Result<()> {
@@ -47,11 +52,15 @@ pub(crate) fn write(
     let parts = ModelParts::read(&model_files)?;
     let metadata = metadata(rule, options)?;
     let refused = |error: OnnxError| CliError::failed(model_files.wrong(error.to_string()).to_string());
-    let graph = onnx(&parts, rule, &metadata).map_err(refused)?;
+    let graph = onnx(&parts, rule, check.features(), &metadata).map_err(refused)?;
     let mut files = vec![(PathBuf::from(MODEL), graph)];
     match pytorch::files(rule.info(), &parts, parts.weight_files(&model_files)?) {
         Ok(more) => files.extend(more),
         Err(why) => warn(&format!("no files for PyTorch are written: {why}")),
+    }
+    if check.detector().is_some() {
+        let reference = safe_open::read(&model_files.path(RunFile::Reference)?, MAX_REFERENCE_BYTES)?;
+        files.push((PathBuf::from(REFERENCE), reference));
     }
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     // A copied model may lack these files.
@@ -71,6 +80,7 @@ pub(crate) fn write(
 fn onnx(
     parts: &ModelParts,
     rule: &PredictionRule,
+    reference: Option<&ReferenceFeatures>,
     metadata: &[(String, String)],
 ) -> Result<Vec<u8>, OnnxError> {
     let info = rule.info();
@@ -80,6 +90,7 @@ fn onnx(
         classes: info.classes.len(),
         calibrator: calibrator_of(info),
         thresholds: thresholds.as_ref(),
+        reference,
         metadata,
     };
     model.to_bytes()
@@ -99,6 +110,7 @@ fn written(folder: &Path, rule: &PredictionRule) -> String {
         ("", format!("outputs logits, probabilities, label, confidence{guaranteed}; {classes} classes")),
         (CARD, "model card: how to use it, what its outputs mean, metrics with intervals".to_owned()),
         (pytorch::MODULE, "its logits as a PyTorch module".to_owned()),
+        (REFERENCE, "what `calmix.Model` compares new samples with".to_owned()),
         (CONFIG, "for timm.create_model(\"local-dir:…\"), with model.safetensors".to_owned()),
         (example::FOLDER, "an example: inputs, and the outputs that calmix computes".to_owned()),
     ];

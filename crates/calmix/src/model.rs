@@ -43,6 +43,7 @@ pub use crate::labelled::LabelledPredictions;
 pub use crate::model::options::ModelOptions;
 pub use crate::predict::guarantee::{Guarantee, ScarceClass};
 pub use crate::predict::prediction_rule::{Prediction, PredictionRule};
+pub use crate::predict::shift_check::ShiftCheck;
 pub use error::ModelError;
 
 /// The maximum input size of a model, in pixels per side.
@@ -86,6 +87,7 @@ pub struct Model {
     network: ModelNetwork,
     transform: Arc<Augment>,
     rule: PredictionRule,
+    shift: ShiftCheck,
     batch: usize,
     /// The file of the weights, for errors.
     weights: PathBuf,
@@ -143,7 +145,8 @@ impl Model {
         let rule = files.rule(options)?;
         let transform = Arc::new(transform);
         let batch = (BATCH_BYTES / transform.bytes().max(1)).min(options.batch).max(1);
-        Ok(Self { size: pixels.size, network, transform, rule, batch, weights: path.to_path_buf() })
+        let shift = ShiftCheck::load(&files, network.head.as_ref().map(HeadModel::projection))?;
+        Ok(Self { size: pixels.size, network, transform, rule, shift, batch, weights: path.to_path_buf() })
     }
 
     /// Returns the names of the classes, in the order of the probabilities.
@@ -169,6 +172,11 @@ impl Model {
     /// Returns the rule that turns the logits of the network into predictions.
     pub fn rule(&self) -> &PredictionRule {
         &self.rule
+    }
+
+    /// Returns the comparison of images with those of training.
+    pub fn shift_check(&self) -> &ShiftCheck {
+        &self.shift
     }
 
     /// Returns the transform from an image to the view that the network receives.

@@ -3,6 +3,7 @@
 //! A source yields [`LogitBatch`](input::LogitBatch)es, which are plain data; a [`PredictJob`](job::PredictJob) turns them into
 //! rows.
 
+pub mod batch_verdict;
 pub mod guarantee;
 pub(crate) mod image_batches;
 #[doc(hidden)]
@@ -10,6 +11,8 @@ pub mod input;
 #[doc(hidden)]
 pub mod job;
 pub(crate) mod list_reader;
+pub(crate) mod mix_choice;
+pub mod other_mix;
 mod out_path;
 #[doc(hidden)]
 pub mod output;
@@ -19,5 +22,7 @@ pub mod prediction_rule;
 #[doc(hidden)]
 pub mod row;
 mod row_file;
+pub mod shift_check;
+pub mod sums_journal;
 #[doc(hidden)]
 pub mod vector_batches;

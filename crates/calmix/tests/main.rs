@@ -16,4 +16,5 @@ mod torch_program;
 mod train_vectors;
 mod vector_memory;
 mod vector_signals;
+mod verdict;
 mod weights_get;

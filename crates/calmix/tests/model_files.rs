@@ -43,6 +43,7 @@ pub(crate) fn write_model(
         calibration: None,
         held_out,
         calibration_blake3: String::new(),
+        reference: String::new(),
         label_draws: LabelDraws::default(),
     };
     let weights = info.embed(&head_bytes(head).unwrap()).unwrap();

@@ -17,7 +17,7 @@ pub(crate) fn class(row: usize) -> &'static str {
 }
 
 /// The numbers of a row, near the centre of its class. The same row always has the same numbers.
-fn vector(row: usize) -> Vec<f32> {
+pub(crate) fn vector(row: usize) -> Vec<f32> {
     let mut state = row as u64 + 1;
     let mut noise = move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -240,7 +240,8 @@ fn json_summary_counts_the_rows() {
     let abstained = rows.iter().filter(|row| row["abstain"] == true).count();
     let expected = serde_json::json!({
         "run": "run", "out": "out.jsonl", "format": "jsonl", "finished": true,
-        "rows": ROWS, "rows_before": 0, "unread": 1, "abstained": abstained,
+        "rows": ROWS, "rows_before": 0, "unread": 1, "abstained": abstained, "mix": null,
+        "verdict": {"verdict": "not-checked", "why": "the run kept no reference; runs of earlier versions do not"},
     });
     assert_eq!(summary, expected);
     let again = scene.predict(&[&out[..], &["--resume"]].concat());

@@ -11,8 +11,8 @@
 
 from calmix import calibration
 from calmix._calmix import __version__
-from calmix.classifier import CalmixClassifier, Candidate, NllDifference, OutOfFold
-from calmix.model import Answers, Model
+from calmix.classifier import CalmixClassifier, Candidate, MixEstimate, NllDifference, OutOfFold
+from calmix.model import Answers, Model, Verdict
 from calmix.planner import Plan, Planner
 from calmix.report import read_run, report
 from calmix.review import review
@@ -21,11 +21,13 @@ __all__ = [
     "Answers",
     "CalmixClassifier",
     "Candidate",
+    "MixEstimate",
     "Model",
     "NllDifference",
     "OutOfFold",
     "Plan",
     "Planner",
+    "Verdict",
     "__version__",
     "calibration",
     "read_run",

@@ -22,6 +22,7 @@ from calmix.scikit_learn import from_sklearn
 from calmix.settings import as_settings
 
 SetRule = Literal["lac", "aps", "lac-by-class"]
+Mix = Literal["estimate"] | Mapping[Any, float] | ArrayLike | None
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,22 @@ class NllDifference:
     high: float
     level: float
     n: int
+
+
+@dataclass(frozen=True)
+class MixEstimate:
+    """The estimated mix of the classes among samples without labels."""
+
+    shares: NDArray[np.float64]
+    """The share of each class, in the order of `classes_`."""
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    """The ends of their 95% intervals; NaN with more than 256 classes."""
+    differs: bool
+    """Whether the mix differs from that of the labels by more than both are uncertain (p ≤ 0.01)."""
+    explained: bool | None
+    """Whether the samples are otherwise like those of training, so that a change of the mix explains them; `None` if that cannot be
+    tested: it takes 30 rows, and a fit with 2,500 unlabelled samples."""
 
 
 class CalmixClassifier:
@@ -187,9 +204,19 @@ class CalmixClassifier:
         self.nll_difference_ = None if difference is None else NllDifference(**difference)
         self.helped_ = None if self.nll_difference_ is None else self.nll_difference_.high < 0
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Returns the probabilities of the classes, in the order of `classes_`; calibrated unless `calibrator_` is `None`."""
-        return self._model().probabilities(self._checked(X), self._threads())
+    def predict_proba(self, X: ArrayLike, mix: Mix = None) -> NDArray[np.float32]:
+        """Returns the probabilities of the classes, in the order of `classes_`; calibrated unless `calibrator_` is `None`.
+
+        `mix` adapts them to another mix of classes: the shares of the classes, as a mapping or in the order of `classes_`, or
+        `"estimate"` to estimate them from X. Estimated shares are used only if they differ from those of the labels and X is
+        otherwise like the training data; `estimate_mix` has them.
+        """
+        vectors = self._checked(X)
+        return self._model().probabilities(vectors, self._shares(vectors, mix), self._threads())
+
+    def estimate_mix(self, X: ArrayLike) -> MixEstimate:
+        """Returns the estimated shares of the classes among the rows of X, by maximum likelihood on calibrated probabilities."""
+        return self._estimated(self._checked(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Returns the most probable class of each row."""
@@ -202,25 +229,32 @@ class CalmixClassifier:
         return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
 
     def predict_set(
-        self, X: ArrayLike, coverage: float = 0.9, *, rule: SetRule = "lac"
+        self, X: ArrayLike, coverage: float = 0.9, *, rule: SetRule = "lac", mix: Mix = None
     ) -> NDArray[np.bool_]:
         """Returns which classes are in the prediction set of each row, as a table of shape (n, classes).
 
         A set contains the true class with a probability of at least `coverage`, on average over samples like the
-        training labels. A warning says what the labels are too few for.
+        training labels. A warning says what the labels are too few for. With `mix`, as in `predict_proba`, it is an average over
+        samples of that mix; with an estimated mix it is an estimate. `rule="aps"` is refused then.
         """
-        sets, missing = self._model().sets(self._checked(X), coverage, rule, self._threads())
+        vectors = self._checked(X)
+        sets, missing = self._model().sets(vectors, coverage, rule, self._shares(vectors, mix), self._threads())
         if missing is not None:
             warnings.warn(missing, stacklevel=2)
         return sets
 
-    def predict_or_abstain(self, X: ArrayLike, precision: float = 0.95) -> np.ma.MaskedArray[Any, Any]:
+    def predict_or_abstain(
+        self, X: ArrayLike, precision: float = 0.95, *, mix: Mix = None
+    ) -> np.ma.MaskedArray[Any, Any]:
         """Returns the most probable class of each row, masked where the model abstains.
 
         At least the share `precision` of the answers is right, except with a probability of 10% over the draw of the
-        training labels. A warning says if no threshold reaches the precision; every row is masked then.
+        training labels. A warning says if no threshold reaches the precision; every row is masked then. `mix` is that of
+        `predict_proba`; the precision is then tested on labels thinned to the mix.
         """
-        labels, abstain, missing = self._model().answers(self._checked(X), precision, self._threads())
+        vectors = self._checked(X)
+        shares = self._shares(vectors, mix)
+        labels, abstain, missing = self._model().answers(vectors, precision, shares, self._threads())
         if missing is not None:
             warnings.warn(missing, stacklevel=2)
         return np.ma.masked_array(self.classes_[labels], mask=abstain)
@@ -276,6 +310,38 @@ class CalmixClassifier:
         if not hasattr(self, "_fitted"):
             raise _not_fitted("This CalmixClassifier is not fitted yet: call fit(X, y) first")
         return self._fitted
+
+    def _estimated(self, vectors: NDArray[np.float32]) -> MixEstimate:
+        found = json.loads(self._model().estimate_mix(vectors))
+        intervals = np.array(found["intervals"] or np.full((len(self.classes_), 2), np.nan))
+        return MixEstimate(
+            np.array(found["shares"]), intervals[:, 0], intervals[:, 1], found["differs"], found["is_explained"]
+        )
+
+    def _shares(self, vectors: NDArray[np.float32], mix: Mix) -> list[float] | None:
+        """The shares that predictions are adapted to; `None` if they are not."""
+        if mix is None:
+            return None
+        if isinstance(mix, str):
+            if mix != "estimate":
+                raise ValueError(f"mix is {mix!r}, but must be 'estimate' or the shares of the classes")
+            estimate = self._estimated(vectors)
+            if estimate.explained is False:
+                message = "X is unlike the training data, which no mix of classes explains: the predictions are not adapted"
+                warnings.warn(message, stacklevel=3)
+                return None
+            return estimate.shares.tolist() if estimate.differs else None
+        if isinstance(mix, Mapping):
+            names = list(self.classes_)
+            if unknown := [name for name in mix if name not in names]:
+                raise ValueError(f"mix has a share of {unknown[0]!r}, which is not a class of the classifier")
+            if missing := [name for name in names if name not in mix]:
+                raise ValueError(f"mix has no share of {missing[0]!r}")
+            return [float(mix[name]) for name in names]
+        shares = np.asarray(mix, dtype=np.float64)
+        if shares.ndim != 1:
+            raise ValueError(f"mix has the shape {shares.shape}, but is a share for each class")
+        return shares.tolist()
 
     def _threads(self) -> int:
         if self.n_jobs is None:

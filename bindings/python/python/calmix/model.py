@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,29 @@ from calmix.arrays import as_array, as_vectors
 from calmix.model_notes import ModelNotes
 
 _Path = str | os.PathLike[str]
+# The output that inputs are compared by.
+_FEATURES = "reference_features"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the guarantees are worth for some samples, compared with those of training."""
+
+    verdict: str
+    """`applies`; `mix-differs`: the mix of classes is not that of the held-out labels; `void`: the samples are unlike those of
+    training; `not-checked`."""
+    why: str = ""
+    """Why nothing was compared; empty if it was."""
+    rows: int | None = None
+    """The number of samples that were compared."""
+    strangeness: float | None = None
+    """The p-value of the test for samples unlike those of training."""
+    mix: float | None = None
+    """The p-value of the test for another mix of classes."""
+    unusual: float | None = None
+    """The estimated share of samples unlike those of training."""
+    strangest: list[int] = field(default_factory=list)
+    """The rows of the five strangest samples, the strangest first."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +56,8 @@ class Answers:
     """Which classes are in the prediction set; None without held-out labels."""
     abstain: NDArray[np.bool_] | None
     """Whether the model abstains; None without held-out labels."""
+    verdict: Verdict
+    """What `set` and `abstain` are worth for these inputs as a whole."""
 
 
 class Model:
@@ -93,6 +119,7 @@ class Model:
         self.precision = notes.share("precision")
         self._input, self._width = notes.entrance(inputs)
         self._outputs = notes.outputs(outputs, len(self.classes))
+        self._reference, self._without_reference = self._read_reference(notes)
         self._view = None
         if self._input == "images":
             try:
@@ -129,7 +156,28 @@ class Model:
             probabilities=outputs["probabilities"],
             set=outputs.get("set"),
             abstain=outputs.get("abstain"),
+            verdict=self._verdict(outputs),
         )
+
+    def _read_reference(self, notes: ModelNotes) -> tuple[_calmix.ExportedReference | None, str]:
+        """What inputs are compared with, or why there is nothing."""
+        file = self._file.with_name("reference.safetensors")
+        if not (known := notes.reference()):
+            return None, "the run kept no reference"
+        if not file.is_file():
+            return None, "reference.safetensors is not beside model.onnx; copy it from the exported folder"
+        reference = _calmix.ExportedReference(file, known, len(self.classes))
+        width = self._outputs.get(_FEATURES, (0,))[0]
+        if reference.dimensions != width:
+            raise ValueError(f"{file}: it has {reference.dimensions} features, but model.onnx computes {width}")
+        return reference, ""
+
+    def _verdict(self, outputs: dict[str, NDArray[Any]]) -> Verdict:
+        if self._reference is None:
+            return Verdict("not-checked", self._without_reference)
+        features = outputs.get(_FEATURES, np.zeros((len(outputs["label"]), 1), np.float32))
+        found = json.loads(self._reference.verdict(features, outputs["probabilities"]))
+        return Verdict(**{**found, "strangest": [int(row) for row in found.get("strangest", [])]})
 
     def _vectors(self, inputs: Any) -> NDArray[np.float32]:
         rows = as_array(inputs, "vectors")

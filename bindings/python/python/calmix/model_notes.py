@@ -15,9 +15,13 @@ _OUTPUTS = {
     "probabilities": "tensor(float)",
     "set": "tensor(bool)",
     "abstain": "tensor(bool)",
+    "reference_features": "tensor(float)",
 }
 _WITH_CLASSES = {"probabilities", "set"}
-_OPTIONAL = {"set", "abstain"}
+_OPTIONAL = {"set", "abstain", "reference_features"}
+# An output whose width the file decides, and the largest width.
+_OF_ANY_WIDTH = "reference_features"
+_MAX_WIDTH = 200
 
 
 class ModelNotes:
@@ -46,6 +50,12 @@ class ModelNotes:
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
             raise self._wrong(f"its note `{name}` is {str(share)[:40]!r}, not a number between 0 and 1")
         return float(share)
+
+    def reference(self) -> str:
+        """The hash of the file that inputs are compared with; empty without one."""
+        if "reference_blake3" not in self._notes:
+            return ""
+        return self._notes["reference_blake3"]
 
     def resizing(self) -> tuple[int, str, int]:
         """To how many pixels an image is resized, by which filter, and to how many it is shrunk before; 0 if it is not."""
@@ -79,6 +89,11 @@ class ModelNotes:
             if name in _WITH_CLASSES and shapes[name][1:] != [classes]:
                 raise self._wrong(f"its output `{name}` has the shape {shapes[name]}, but there are {classes} classes")
             found[name] = (classes,) if name in _WITH_CLASSES else ()
+            if name == _OF_ANY_WIDTH:
+                width = shapes[name][1:]
+                if len(width) != 1 or type(width[0]) is not int or not 1 <= width[0] <= _MAX_WIDTH:
+                    raise self._wrong(f"its output `{name}` has the shape {shapes[name]}")
+                found[name] = (width[0],)
         return found
 
     def _json(self, name: str) -> Any:

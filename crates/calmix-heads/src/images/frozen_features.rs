@@ -285,7 +285,10 @@ impl FrozenFeatures {
         let views = self.views.clone();
         let training = self.cache.held(&needed.training, &views);
         let evaluation = self.cache.held(&needed.evaluation, &[FeatureView::Clean]);
-        let Some(projection) = self.projection(recipe, &training, stop)? else { return Ok(None) };
+        let Some(projection) = self.projection(recipe, &self.cache.held(&needed.fitted(), &views), stop)?
+        else {
+            return Ok(None);
+        };
         let info = HeadInfo {
             kind: recipe.network.head,
             precision: Precision::F32,

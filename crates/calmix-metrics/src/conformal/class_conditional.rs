@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::{Conformal, PREDICTION, Score};
 use crate::checked;
 use crate::error::MetricsError;
-use crate::groups::select_groups;
+use crate::groups::{rows_of_groups, select_groups};
 
 /// A rule for prediction sets with a threshold per class. Every set contains the likeliest class.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,6 +47,50 @@ impl ClassConditional {
             let scores: Vec<f64> = rows.iter().map(|&row| scores[row]).collect();
             let groups = select_groups(groups, &rows);
             rules.insert(class, Conformal::from_grouped_scores(&scores, &groups, Score::Lac, alpha)?);
+        }
+        Ok(Self { rules, min_labels: Conformal::min_labels(alpha) })
+    }
+
+    /// Calibrates on scores of labels that are weighted by class, for samples whose classes have other shares: the thresholds of a
+    /// class have its weight at infinity, so that the coverage holds on average over the other mix (arXiv 2103.03323). A label in
+    /// a group of n has an n-th of its weight.
+    ///
+    /// # Errors
+    /// If a score is not finite, `alpha` is not in (0, 1), or only some of the labels have a group.
+    pub fn weighted(
+        labels: &[u32],
+        scores: &[f64],
+        groups: &[u32],
+        weights: &[f64],
+        alpha: f64,
+    ) -> Result<Self, MetricsError> {
+        checked::finite("score", scores)?;
+        let unweighted = Conformal::from_scores(Vec::new(), Score::Lac, alpha)?;
+        checked::length("labels", scores.len(), labels.len())?;
+        if !groups.is_empty() {
+            checked::length("groups", labels.len(), groups.len())?;
+        }
+        let groups = rows_of_groups(groups, labels.len());
+        let mut weighted: Vec<(f64, f64)> = Vec::with_capacity(scores.len());
+        for rows in &groups {
+            for &row in rows {
+                let weight = weights.get(labels[row] as usize).copied().unwrap_or(0.0);
+                weighted.push((scores[row], weight / rows.len() as f64));
+            }
+        }
+        weighted.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        let total: f64 = weighted.iter().map(|(_, weight)| weight).sum();
+        let mut rules = BTreeMap::new();
+        for (class, weight) in (0..).zip(weights) {
+            // Rounded as for groups.
+            let needed = (total + weight) * (1.0 - alpha) - 1e-9;
+            let mut below = 0.0;
+            let at_threshold = weighted.iter().find(|(_, weight)| {
+                below += weight;
+                below >= needed
+            });
+            let threshold = at_threshold.map(|&(score, _)| score);
+            rules.insert(class, Conformal { threshold, n: groups.len(), ..unweighted });
         }
         Ok(Self { rules, min_labels: Conformal::min_labels(alpha) })
     }

@@ -1,7 +1,7 @@
 //! Scores the held-out labels of a run.
 
 use super::class_scores::{ClassScores, kept_rows};
-use super::{HeldOut, UnseenLabel};
+use super::{HeldOut, LabelLogits, UnseenLabel};
 use crate::calibrator::Calibrator;
 use crate::error::MetricsError;
 use crate::fitted_calibrator::FittedCalibrator;
@@ -12,10 +12,22 @@ use crate::predictions::{LabelledLogits, Predictions};
 /// # Errors
 /// If labels and logits do not match, or the calibrator is for another number of classes.
 pub fn score(predictions: &Predictions, calibrator: &Calibrator) -> Result<HeldOut, MetricsError> {
+    Ok(score_with_logits(predictions, calibrator)?.0)
+}
+
+/// Scores labels as [`score`] does; also returns their calibrated logits.
+///
+/// # Errors
+/// As [`score`].
+pub fn score_with_logits(
+    predictions: &Predictions,
+    calibrator: &Calibrator,
+) -> Result<(HeldOut, LabelLogits), MetricsError> {
     let LabelledLogits { logits, labels, groups } = predictions.labelled()?;
     let mut held_out = HeldOut::score(logits, labels, calibrator)?;
     held_out.group = groups.to_vec();
-    Ok(stored(&held_out, &predictions.ids))
+    let label_logits = LabelLogits::new(logits.width(), &calibrator.apply(logits)?, labels, groups);
+    Ok((stored(&held_out, &predictions.ids), label_logits.stored(&predictions.ids)))
 }
 
 /// Scores the labels that fitted a calibrator, each by a fit without it, and the labels of classes that the head of their fold
@@ -29,16 +41,31 @@ pub fn score_cross_fitted(
     unseen: &[UnseenLabel],
     stop: &dyn Fn() -> bool,
 ) -> Result<HeldOut, MetricsError> {
+    Ok(score_with_logits_cross_fitted(predictions, fitted, unseen, stop)?.0)
+}
+
+/// Scores labels as [`score_cross_fitted`] does; also returns their logits, each calibrated by a fit without it.
+///
+/// # Errors
+/// As [`score_cross_fitted`].
+pub fn score_with_logits_cross_fitted(
+    predictions: &Predictions,
+    fitted: &FittedCalibrator,
+    unseen: &[UnseenLabel],
+    stop: &dyn Fn() -> bool,
+) -> Result<(HeldOut, LabelLogits), MetricsError> {
     let cross_fit = fitted.cross_fit(predictions, stop)?;
     let LabelledLogits { logits, labels, groups } = predictions.labelled()?;
     let mut held_out = HeldOut::score_cross_fitted(logits, labels, &cross_fit)?;
     held_out.group = groups.to_vec();
+    let mut label_logits = LabelLogits::new(logits.width(), &cross_fit.logits, labels, groups);
     let mut ids = predictions.ids.clone();
     for label in unseen {
         held_out.add_unseen(label, !groups.is_empty());
+        label_logits.add_unseen(label, !groups.is_empty());
         ids.push(label.id);
     }
-    Ok(stored(&held_out, &ids))
+    Ok((stored(&held_out, &ids), label_logits.stored(&ids)))
 }
 
 /// Selects the labels that a model stores: all of them, or a draw of them with enough of each class beside it.

@@ -31,6 +31,8 @@ pub enum RunFile<'a> {
     Encoder,
     /// The projection between the backbone and the head, if any.
     Projection,
+    /// What new samples are compared with: features of unlabelled samples, and logits of held-out labels.
+    Reference,
     /// The head with its projection and temperature as one linear layer, for other programs.
     FoldedHead,
     /// The sample margins at the end.
@@ -43,7 +45,7 @@ pub enum RunFile<'a> {
 
 impl RunFile<'_> {
     /// Every file at the top level of the folder.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Recipe,
         Self::Environment,
         Self::Summary,
@@ -55,6 +57,7 @@ impl RunFile<'_> {
         Self::Backbone,
         Self::Encoder,
         Self::Projection,
+        Self::Reference,
         Self::FoldedHead,
         Self::Margins,
         Self::Thumbnails,
@@ -74,6 +77,7 @@ impl RunFile<'_> {
             Self::Backbone => "backbone.safetensors",
             Self::Encoder => "backbone.onnx",
             Self::Projection => "projection.safetensors",
+            Self::Reference => "reference.safetensors",
             Self::FoldedHead => "head.safetensors",
             Self::Margins => "margins.json",
             Self::Thumbnails => "thumbnails.safetensors",

@@ -110,6 +110,15 @@ impl<'a> Tensors<'a> {
         Ok(self.0.tensor(name)?.shape().first().copied().unwrap_or(0))
     }
 
+    /// Returns the shape of a tensor with two dimensions.
+    pub(crate) fn matrix_shape(&self, name: &str) -> Result<[usize; 2], RunError> {
+        let tensor = self.0.tensor(name)?;
+        let shape = tensor.shape();
+        shape
+            .try_into()
+            .map_err(|_| RunError::Format(format!("`{name}` has {} dimensions, not 2", shape.len())))
+    }
+
     /// Reads a tensor, which must have this shape.
     pub(crate) fn numbers<T: TensorElement>(&self, name: &str, shape: &[usize]) -> Result<Vec<T>, RunError> {
         Ok(T::each(self.bytes::<T>(name, shape)?).collect())

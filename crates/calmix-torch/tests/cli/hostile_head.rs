@@ -17,8 +17,14 @@ fn places(scene: &Scene) -> Vec<String> {
         let path = path.strip_prefix(scene.workspace.path("honest")).unwrap();
         path.to_str().unwrap().to_owned()
     };
-    let kept =
-        ["backbone.safetensors", "projection.safetensors", "config.json", "features"].map(String::from);
+    let kept = [
+        "backbone.safetensors",
+        "projection.safetensors",
+        "reference.safetensors",
+        "config.json",
+        "features",
+    ]
+    .map(String::from);
     let cached = [&cache, &page, &cache.join("cache.json"), &cache.join("backbone.safetensors")];
     kept.into_iter().chain(cached.map(|path| below(path))).collect()
 }

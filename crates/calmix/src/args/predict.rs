@@ -52,6 +52,10 @@ pub struct PredictArgs {
     /// the coverage in each class
     #[arg(long, value_enum, default_value = "lac")]
     pub sets: SetKind,
+    /// Adapt to another mix of classes: `estimate` from these samples, which are then read twice, or a CSV file with the
+    /// columns class and share
+    #[arg(long, value_name = "estimate|FILE")]
+    pub mix: Option<PathBuf>,
     /// Share of the answers that must be right; the model abstains from less confident ones
     #[arg(long, default_value_t = ModelOptions::default().precision)]
     pub precision: f64,
@@ -61,6 +65,9 @@ pub struct PredictArgs {
     /// Also write the features of each image: the vector before the last layer, or the one below a head; to Parquet or JSON
     #[arg(long)]
     pub features: bool,
+    /// Also write how usual each row is among the samples of training: a p-value, below 0.05 for the strangest twentieth of them
+    #[arg(long)]
+    pub unusual: bool,
     /// Predict one of N shards of the images, such as 2/4, into FILE-2-of-4; the hash of its path puts a file into a
     /// shard, a .tar with all its images [default: the rank, under torchrun or srun]. A shard of vectors is a range of rows
     #[arg(long, value_name = "I/N")]
@@ -126,6 +133,8 @@ Columns:
               Parquet
   abstain     true if the confidence before calibration is below the threshold for --precision
   error       why the image or vector could not be read; the other columns are then empty
+  unusual     with --unusual, the share of training samples that are at least as strange: small
+              for samples unlike those of training
   p(CLASS)    with --probabilities, the calibrated probability of each class; in JSON and Parquet
               the list `probabilities`, in the order of `classes` in model.json and in
               FILE.predict.json
@@ -136,6 +145,11 @@ Both guarantees assume that the images are like the held-out ones; the precision
 with a probability of 90%. --sets lac-by-class needs 9 held-out labels per class for a coverage of
 90%; a class with fewer is in every set. See docs/concepts/guarantees.md.
 
+With --mix, probabilities, sets (not those of aps) and abstention are those of another mix of
+classes. Estimated shares are used only if they differ from those of the held-out labels by more
+than both are uncertain, and the samples are otherwise like those of training; sets and abstention
+are then estimates, too.
+
 Fields of --json:
   run          folder of the run
   out, format  where the rows are, and in which format
@@ -143,7 +157,11 @@ Fields of --json:
   rows         rows in the output
   rows_before  those of them that were there before, with --resume
   unread       rows with an error, of those that were added
-  abstained    rows from which the model abstains, of those that were added";
+  abstained    rows from which the model abstains, of those that were added
+  mix          null, or the `shares` of the classes that predictions are adapted to, `source`
+               (`known` or `estimated`) and 95% `intervals` of estimated shares
+  verdict      what the guarantees are worth for all rows of the output: `applies`, `mix-differs`,
+               `void` or `not-checked`, with the numbers behind it";
 
 /// The formats of rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize)]

@@ -4,14 +4,17 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Result;
+use calmix_io::error::FileError;
 use calmix_io::safe_open;
 use calmix_io::shown::shown;
 use calmix_metrics::calibrator::CalibratorKind;
 use calmix_metrics::fitted_calibrator::{FittedCalibrator, FittedOn, LabelsOrigin};
 use calmix_metrics::held_out;
+use calmix_metrics::shift::Reference;
 use calmix_run::label_draws::LabelDraws;
 use calmix_run::model_info::{MAX_METADATA_BYTES, ModelInfo};
 use calmix_run::run::{Run, RunFile};
+use calmix_run::tensor_files::reference_file;
 use serde_json::json;
 
 use crate::args::calibrate::CalibrateArgs;
@@ -98,15 +101,20 @@ fn refit(
     warn_about_labels(info, labels, &missing_classes);
     let map = FittedCalibrator::fit(&found.predictions, FittedOn::Later, &|| false)?;
     let map = FittedCalibrator { origin: Some(origin), ..map };
-    let held_out = held_out::score_cross_fitted(&found.predictions, &map, &[], &|| false)?;
+    let (held_out, labels) =
+        held_out::score_with_logits_cross_fitted(&found.predictions, &map, &[], &|| false)?;
+    let reference = Reference { labels, features: model.shift_check().features().cloned() };
+    let reference = reference_file::to_bytes(&reference)
+        .map_err(|problem| FileError::new("reference.safetensors", problem))?;
     let mut info = ModelInfo {
         calibration: Some(map.clone()),
         held_out: Some(held_out),
+        reference: reference.as_deref().map(ModelInfo::hash).unwrap_or_default(),
         label_draws: LabelDraws::default(),
         ..info.clone()
     };
     info.seal()?;
-    write(&args.run, &info)?;
+    write(&args.run, &info, reference.as_deref())?;
     if args.json {
         let run = args.run.display().to_string();
         return print_json(&json!({
@@ -128,7 +136,7 @@ fn refit(
 
 /// Replaces model.json, and keeps the previous version. If the file already has this calibration, written by the same command
 /// or by a process that was killed afterwards, nothing is written, so that the version before it stays.
-fn write(run: &Path, info: &ModelInfo) -> Result<()> {
+fn write(run: &Path, info: &ModelInfo, reference: Option<&[u8]>) -> Result<()> {
     let mut bytes = serde_json::to_vec_pretty(info)?;
     bytes.push(b'\n');
     let run = Run::open(run)?;
@@ -137,6 +145,10 @@ fn write(run: &Path, info: &ModelInfo) -> Result<()> {
         return Ok(());
     }
     run.write(RunFile::PreviousModelInfo, &before)?;
+    // First the file that the new model.json describes: with the old one, a kill between them leaves samples uncompared.
+    if let Some(reference) = reference {
+        run.write(RunFile::Reference, reference)?;
+    }
     run.write(RunFile::ModelInfo, &bytes)?;
     Ok(())
 }

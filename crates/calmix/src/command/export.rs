@@ -19,6 +19,6 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Exit> {
         warn(&sentence);
     }
     let (input, logits) = model.example()?;
-    export::write(&args.to, folder, model.rule(), &options, (&input, &logits))?;
+    export::write(&args.to, folder, (model.rule(), model.shift_check()), &options, (&input, &logits))?;
     Ok(Exit::Done)
 }

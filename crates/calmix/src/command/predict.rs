@@ -20,6 +20,7 @@ use crate::predict::image_batches::ImageBatches;
 use crate::predict::input::InputKind;
 use crate::predict::job::PredictJob;
 use crate::predict::list_reader::{ImageInput, is_stdin};
+use crate::predict::mix_choice::rule_of_mix;
 use crate::predict::vector_batches::{VectorBatches, row_name};
 use crate::process::launched::{launch_variables, shard_of_launch, threads_of_process};
 use crate::process::stop::Stop;
@@ -69,8 +70,18 @@ fn predict_images(args: &PredictArgs) -> Result<Exit> {
     if total == Some(0) && !may_be_empty {
         return Err(no_images_error(args).into());
     }
+    let workers = Workers { threads, ..Workers::default() };
+    let rule = rule_of_mix(
+        args,
+        (model.rule(), model.shift_check()),
+        &job.model_options(threads),
+        job.shard.is_some(),
+        stop.flag(),
+        || ImageBatches::new(&model, input.read(stop.flag())?, workers, false, stop.flag()),
+    )?;
+    let Some(rule) = rule else { return Ok(stop.exit()) };
     let format = job.format(model.classes());
-    let (output, written) = job.open(model.rule(), &format, None)?;
+    let (output, written) = job.open(&rule, model.shift_check(), &format, None)?;
     let mut list = input.read(stop.flag())?;
     if let Some(before) = written.rows.checked_sub(1) {
         for image in list.by_ref().take(usize::try_from(before)?) {
@@ -84,14 +95,14 @@ fn predict_images(args: &PredictArgs) -> Result<Exit> {
         }
     }
     let mut rate = Rate::new(total, written.rows, InputKind::Image.word());
-    let workers = Workers { threads, ..Workers::default() };
     let batches = ImageBatches::new(&model, list, workers, args.features, stop.flag())?;
-    let tally = job.write(model.rule(), batches, output, &mut rate, threads)?;
+    let rules = (&rule, model.shift_check());
+    let predicted = job.write(rules, batches, output, &mut rate, threads, stop.flag())?;
     let is_stopped = stop.flag().load(Ordering::Relaxed);
-    if !is_stopped && tally.rows + written.rows == 0 && !may_be_empty {
+    if !is_stopped && predicted.tally.rows + written.rows == 0 && !may_be_empty {
         return Err(no_images_error(args).into());
     }
-    job.conclude(tally, written.rows, total, &rate, stop)
+    job.conclude(&rule, &predicted, written.rows, total, &rate, stop)
 }
 
 /// Returns whether the extension is that of a vector file. A CSV is not one here, because it may be a list of paths.
@@ -123,8 +134,25 @@ fn predict_vectors(args: &PredictArgs) -> Result<Exit> {
     stop.end_at_second();
     let rows = job.shard.map_or(0..source.rows(), |shard| shard.rows(source.rows()));
     let total = Some(rows.end - rows.start);
+    let rule = rule_of_mix(
+        args,
+        (model.rule(), model.shift_check()),
+        &job.model_options(threads),
+        job.shard.is_some(),
+        stop.flag(),
+        || {
+            Ok(VectorBatches::new(
+                &model,
+                open_vectors(args, &model)?,
+                rows.clone(),
+                threads.get(),
+                stop.flag(),
+            )?)
+        },
+    )?;
+    let Some(rule) = rule else { return Ok(stop.exit()) };
     let format = job.format(&model.rule().info().classes);
-    let (output, written) = job.open(model.rule(), &format, Some(source.rows()))?;
+    let (output, written) = job.open(&rule, model.shift_check(), &format, Some(source.rows()))?;
     let next = rows.start.saturating_add(written.rows);
     if written.rows > 0 {
         // The source finds a row without reading those before it.
@@ -136,8 +164,9 @@ fn predict_vectors(args: &PredictArgs) -> Result<Exit> {
     }
     let mut rate = Rate::new(total, written.rows, InputKind::Vector.word());
     let batches = VectorBatches::new(&model, source, next..rows.end, threads.get(), stop.flag())?;
-    let tally = job.write(model.rule(), batches, output, &mut rate, threads)?;
-    job.conclude(tally, written.rows, total, &rate, stop)
+    let rules = (&rule, model.shift_check());
+    let predicted = job.write(rules, batches, output, &mut rate, threads, stop.flag())?;
+    job.conclude(&rule, &predicted, written.rows, total, &rate, stop)
 }
 
 /// Opens the vectors, and checks their width against the model.

@@ -27,6 +27,7 @@ pub(crate) fn metadata(
         ("calibrator", serde_json::to_value(calibrator_of(info))?),
         ("weights_blake3", json!(info.blake3)),
         ("calibration_blake3", json!(info.calibration_blake3)),
+        ("reference_blake3", json!(info.reference)),
     ];
     notes.extend(of_input(info)?);
     if let Some(Thresholds { sets, min_log_odds }) = thresholds(rule.guarantee(), info.classes.len()) {

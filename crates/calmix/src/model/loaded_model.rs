@@ -21,6 +21,7 @@ use crate::model::vector_model::VectorModel;
 use crate::model::{Model, ModelError, encoder_trial};
 use crate::predict::input::InputKind;
 use crate::predict::prediction_rule::PredictionRule;
+use crate::predict::shift_check::ShiftCheck;
 use crate::predict::vector_batches::BLOCK_ROWS;
 use crate::process::stop::Stop;
 
@@ -55,6 +56,14 @@ impl LoadedModel {
         match self {
             Self::Images(model) => model.rule(),
             Self::Vectors(model) => model.rule(),
+        }
+    }
+
+    /// Returns the comparison of inputs with those of training.
+    pub(crate) fn shift_check(&self) -> &ShiftCheck {
+        match self {
+            Self::Images(model) => model.shift_check(),
+            Self::Vectors(model) => model.shift_check(),
         }
     }
 

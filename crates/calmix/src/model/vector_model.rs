@@ -16,6 +16,7 @@ use crate::model::files::ModelFiles;
 use crate::model::options::ModelOptions;
 use crate::predict::guarantee::Guarantee;
 use crate::predict::prediction_rule::PredictionRule;
+use crate::predict::shift_check::ShiftCheck;
 
 /// The model of a finished run on vectors.
 #[derive(Debug)]
@@ -25,6 +26,7 @@ pub struct VectorModel {
     folded: HeadModel,
     width: usize,
     rule: PredictionRule,
+    shift: ShiftCheck,
 }
 
 impl VectorModel {
@@ -44,7 +46,8 @@ impl VectorModel {
         let head = files.head_on_vectors(head)?;
         let folded = head.folded().map_err(|error| files.wrong(error.to_string()))?;
         Guarantee::check(options)?;
-        Ok(Self { head, folded, width, rule: files.rule(options)? })
+        let shift = ShiftCheck::load(&files, Some(head.projection()))?;
+        Ok(Self { head, folded, width, rule: files.rule(options)?, shift })
     }
 
     /// Returns the head and its projection.
@@ -82,6 +85,11 @@ impl VectorModel {
     /// Returns the rule that turns its logits into predictions.
     pub fn rule(&self) -> &PredictionRule {
         &self.rule
+    }
+
+    /// Returns the comparison of vectors with those of training.
+    pub fn shift_check(&self) -> &ShiftCheck {
+        &self.shift
     }
 
     /// Returns whether the length of a vector overflows, which [`logits`](Self::logits) refuses.

@@ -15,6 +15,7 @@ const FILES: &[(&str, &str)] = &[
     ("backbone.safetensors", "frozen network below the head; the model needs it"),
     ("backbone.onnx", "frozen encoder below the head; the model needs it"),
     ("projection.safetensors", "projects features to the inputs of the head; the model needs it"),
+    ("reference.safetensors", "samples and labels to compare new samples with"),
     ("head.safetensors", "head, projection and temperature as one linear layer, for other programs"),
     ("model.previous.json", "model.json before `calmix calibrate`"),
     ("result.json", "classes, temperature and metrics"),
@@ -67,6 +68,7 @@ pub fn model_files(run: &Path) -> String {
         "backbone.safetensors",
         "backbone.onnx",
         "projection.safetensors",
+        "reference.safetensors",
     ];
     files.into_iter().filter(|name| safe_open::exists(&run.join(name))).collect::<Vec<_>>().join(", ")
 }

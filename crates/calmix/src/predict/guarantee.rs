@@ -4,7 +4,8 @@ use calmix_io::shown::shown;
 use calmix_metrics::abstention::{AnswerThreshold, min_labels};
 use calmix_metrics::conformal::{ClassConditional, PredictionSets};
 use calmix_metrics::error::MetricsError;
-use calmix_metrics::held_out::HeldOut;
+use calmix_metrics::groups::group_count;
+use calmix_metrics::held_out::{AdaptedLabels, HeldOut, LabelLogits, SetRule};
 use serde::Serialize;
 
 use crate::model::options::ModelOptions;
@@ -82,6 +83,34 @@ impl Guarantee {
             answers: held_out.answer_threshold(precision)?,
         });
         Ok(guarantee)
+    }
+
+    /// Creates the guarantees for another mix of classes that follow from the logits of held-out labels.
+    ///
+    /// # Errors
+    /// If the labels do not fit the weights of the classes, or the sets are APS.
+    pub fn for_mix(
+        labels: &LabelLogits,
+        weights: &[f64],
+        classes: &[String],
+        options: &ModelOptions,
+    ) -> Result<Self, MetricsError> {
+        let &ModelOptions { coverage, precision, sets, .. } = options;
+        let adapted = AdaptedLabels::new(labels, weights)?;
+        let sets_rule = adapted.sets(sets, coverage)?;
+        let scarce = match &sets_rule {
+            PredictionSets::ByClass(rule) if sets == SetRule::LacByClass => scarce_classes(rule, classes),
+            _ => Vec::new(),
+        };
+        let rules = HeldOutRules {
+            labels: labels.len(),
+            groups: group_count(&labels.groups, labels.len()),
+            unseen: Vec::new(),
+            scarce,
+            sets: sets_rule,
+            answers: adapted.answer_threshold(precision)?,
+        };
+        Ok(Self { rules: Some(rules), reason: "", coverage, precision })
     }
 
     /// Returns the rule for prediction sets; `None` if no labels were held out.
@@ -221,8 +250,6 @@ fn scarce_classes(rule: &ClassConditional, classes: &[String]) -> Vec<ScarceClas
 
 #[cfg(test)]
 mod tests {
-    use calmix_metrics::held_out::SetRule;
-
     use super::*;
 
     /// Labels with scores from one down in equal steps, all of the first class but the last `others`, which are of the second.

@@ -72,8 +72,9 @@ impl<'a, L: Iterator<Item = Result<ListedImage>>> ImageBatches<'a, L> {
         let Some(outputs) = outputs(self.model, &batch, self.stop)? else { return Ok(None) };
         let inputs = named_inputs(&chunk.source.images[first..chunk.done], first, &batch);
         self.chunk = if is_last { next } else { Some(chunk) };
+        let observed = self.model.shift_check().observe(&outputs.features)?;
         let features = self.has_features.then_some(outputs.features);
-        Ok(Some(LogitBatch { inputs, logits: outputs.logits, features }))
+        Ok(Some(LogitBatch { inputs, logits: outputs.logits, features, observed }))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The inputs of a model: their kind, and a batch of them with logits.
 
+use calmix_metrics::shift::ObservedRow;
 use calmix_run::model_info::ModelInfo;
 
 /// The kind of a model's inputs.
@@ -51,4 +52,6 @@ pub struct LogitBatch {
     pub logits: Vec<f32>,
     /// The features of the same inputs, as in [`ViewOutputs`](crate::model::ViewOutputs); `None` if they are not requested.
     pub features: Option<Vec<f32>>,
+    /// How the same inputs compare with the reference of the model; empty if it has none.
+    pub observed: Vec<ObservedRow>,
 }

@@ -2,20 +2,23 @@
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use calmix_data::cloud::CloudUrl;
 use calmix_io::shown::escaped_path;
 use calmix_metrics::held_out::HeldOut;
+use calmix_metrics::shift::ShiftDetector;
 use calmix_ort::library;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
+use super::batch_verdict::BatchVerdict;
 use super::out_path::{check_place, row_kind};
 use super::output::RowOutput;
 use super::prediction_rule::{Prediction, PredictionRule};
 use super::row::{PredictedRow, RowFormat, WrittenRows};
+use super::shift_check::ShiftCheck;
 use crate::args::predict::{PredictArgs, RowKind, check_shares};
 use crate::error::CliError;
 use crate::error::exit::Exit;
@@ -48,6 +51,14 @@ pub struct PredictTally {
     pub unread: u64,
     /// The number of inputs that the model abstains from.
     pub abstained: u64,
+}
+
+/// What a job wrote.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WrittenPredictions {
+    pub tally: PredictTally,
+    /// The verdict of all rows of the output; `None` if the command was stopped before the last one.
+    pub verdict: Option<BatchVerdict>,
 }
 
 impl<'a> PredictJob<'a> {
@@ -108,6 +119,7 @@ impl<'a> PredictJob<'a> {
             classes,
             probabilities: self.args.probabilities,
             features: self.args.features,
+            unusual: self.args.unusual,
             rows_of_part: self.args.part_rows.into(),
         }
     }
@@ -120,37 +132,48 @@ impl<'a> PredictJob<'a> {
     pub fn open<'f>(
         &self,
         rule: &PredictionRule,
+        check: &ShiftCheck,
         format: &'f RowFormat<'f>,
         rows: Option<u64>,
     ) -> Result<(RowOutput<'f>, WrittenRows)> {
+        if self.args.unusual && !check.compares_rows() {
+            let message = format!(
+                "--unusual compares rows with those of training: {}",
+                check.missing().unwrap_or_default()
+            );
+            return Err(CliError::invalid(message).hint("leave it out, or train the run again").into());
+        }
+        let empty = check.detector().map(ShiftDetector::new_sums);
         let mut made_by = self.made_by(rule);
         if let Some(rows) = rows {
             made_by["rows"] = rows.into();
         }
         if let Some(url) = self.out.as_deref().and_then(CloudUrl::parse) {
-            return RowOutput::open_remote(&url, self.args.resume, &made_by, format);
+            return RowOutput::open_remote(&url, self.args.resume, &made_by, format, empty);
         }
         match &self.out {
-            Some(out) if self.args.resume => RowOutput::resume(out, &made_by, format),
-            out => Ok((RowOutput::create(out.as_deref(), &made_by, format)?, WrittenRows::default())),
+            Some(out) if self.args.resume => RowOutput::resume(out, &made_by, format, empty),
+            out => Ok((RowOutput::create(out.as_deref(), &made_by, format, empty)?, WrittenRows::default())),
         }
     }
 
-    /// Writes a row for each input, in order, and flushes the output.
+    /// Writes a row for each input, in order, and flushes the output. If `is_stopped` is true after the last batch, rows are missing,
+    /// and there is no verdict.
     ///
     /// # Errors
     /// If the source fails, or the output cannot be written; the rows of all earlier batches are then written.
     pub fn write(
         &self,
-        rule: &PredictionRule,
+        (rule, check): (&PredictionRule, &ShiftCheck),
         batches: impl Iterator<Item = Result<LogitBatch>>,
         mut output: RowOutput<'_>,
         rate: &mut Rate,
         threads: NonZeroUsize,
-    ) -> Result<PredictTally> {
+        is_stopped: &AtomicBool,
+    ) -> Result<WrittenPredictions> {
         let mut tally = PredictTally::default();
         for batch in batches {
-            let LogitBatch { inputs, logits, features } = batch?;
+            let LogitBatch { inputs, logits, features, observed } = batch?;
             let predictions = rule.predictions(&logits, threads.get())?;
             let readable = inputs.iter().filter(|input| input.problem.is_none()).count();
             anyhow::ensure!(
@@ -161,35 +184,65 @@ impl<'a> PredictJob<'a> {
             let width = features.as_ref().map_or(0, |features| features.len() / readable.max(1));
             let mut unused_features =
                 features.iter().flat_map(|features| features.chunks_exact(width.max(1)));
+            // The sums are about the model, whatever mix its predictions are adapted to.
+            let calibrated = rule.mix().map(|_| rule.calibrated(&logits)).transpose()?;
+            let classes = rule.info().classes.len().max(1);
+            let mut unused_calibrated = calibrated.iter().flat_map(|all| all.chunks_exact(classes));
             let mut unused = predictions.iter();
+            let mut unused_observed = observed.iter();
             let mut rows = Vec::with_capacity(inputs.len());
             for input in inputs {
                 let is_readable = input.problem.is_none();
                 let prediction = if is_readable { unused.next() } else { None };
                 let features = if is_readable { unused_features.next() } else { None };
+                let observed = if is_readable { unused_observed.next() } else { None };
                 tally.count(prediction);
-                rows.push(PredictedRow { name: input.name, prediction, features, error: input.problem });
+                let calibrated = if is_readable { unused_calibrated.next() } else { None };
+                let error = input.problem;
+                rows.push(PredictedRow {
+                    name: input.name,
+                    prediction,
+                    features,
+                    error,
+                    calibrated,
+                    observed,
+                });
             }
             output.write(&rows)?;
             rate.add(rows.len() as u64);
         }
-        output.finish()?;
+        let weights = rule.mix().map(|mix| mix.weights.as_slice());
+        let is_whole = !is_stopped.load(Ordering::Relaxed);
+        let verdict = is_whole.then(|| {
+            BatchVerdict::new(
+                check.verdict(output.sums(), weights),
+                output.sums(),
+                rule.mix().map(|mix| mix.source),
+            )
+        });
+        output.finish(verdict.as_ref())?;
         clear_line();
-        Ok(tally)
+        Ok(WrittenPredictions { tally, verdict })
     }
 
     /// Prints the number of predicted inputs, or how to continue after a signal. Returns the exit of the command.
     pub fn conclude(
         &self,
-        tally: PredictTally,
+        rule: &PredictionRule,
+        written: &WrittenPredictions,
         before: u64,
         total: Option<u64>,
         rate: &Rate,
         stop: Stop,
     ) -> Result<Exit> {
         let is_stopped = stop.flag().load(Ordering::Relaxed);
+        let tally = written.tally;
         if self.args.json {
-            print_json(&self.summary(tally, before, !is_stopped))?;
+            let mix = rule.mix().map(|mix| mix.to_json(&rule.info().classes));
+            let mut summary = self.summary(tally, before, !is_stopped);
+            summary["mix"] = mix.into();
+            summary["verdict"] = serde_json::to_value(&written.verdict)?;
+            print_json(&summary)?;
         }
         if is_stopped {
             status(&self.stopped_text(tally.rows + before, total));
@@ -210,6 +263,9 @@ impl<'a> PredictJob<'a> {
         }
         if unread > 0 {
             warn(&format!("{} could not be read: see the column `error`", counted(unread, input)));
+        }
+        if let Some(verdict) = &written.verdict {
+            status(&verdict.sentence(input));
         }
         Ok(if rows > 0 && rows == unread { Exit::Failed } else { Exit::Done })
     }
@@ -260,6 +316,9 @@ impl<'a> PredictJob<'a> {
             "precision": args.precision,
             "probabilities": args.probabilities,
             "features": args.features,
+            "unusual": args.unusual,
+            "reference": info.reference,
+            "mix": rule.mix().map(|mix| mix.to_json(&info.classes)),
             // Another runtime computes other last bits with the same network.
             "runtime": runtime,
             // The order of the classes matters for rows with lists of probabilities.

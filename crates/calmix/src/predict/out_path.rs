@@ -10,6 +10,7 @@ use calmix_io::shown::shown;
 use calmix_io::system::CREATE_FOLDERS;
 use serde_json::Value;
 
+use super::sums_journal::SUMS_ENDING;
 use crate::args::predict::{PredictArgs, RowKind};
 use crate::error::CliError;
 use crate::output::format::shell_quoted;
@@ -75,9 +76,10 @@ pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
 const MAX_PROBED_BYTES: u64 = 64 << 20;
 
 /// The endings of the files beside an output, and the keys of their first JSON document.
-const SIDECAR_KEYS: [(&str, &[&str]); 2] = [
+const SIDECAR_KEYS: [(&str, &[&str]); 3] = [
     (".predict.json", &["version", "model", "coverage", "paths"]),
     (".parts.jsonl", &["part", "rows", "blake3"]),
+    (SUMS_ENDING, &["written", "sums"]),
 ];
 
 /// Refuses an output if a file with the name of one of its sidecars is not from calmix.

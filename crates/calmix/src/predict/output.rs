@@ -5,7 +5,7 @@
 //! after the last complete one.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use calmix_data::cloud::{CloudUrl, RemoteOutput};
@@ -14,12 +14,16 @@ use calmix_io::error::FileError;
 use calmix_io::shown::shown;
 use calmix_io::system::is_stdout_closed;
 use calmix_io::{atomic_file, safe_open};
+use calmix_metrics::shift::BatchSums;
+use serde::Deserialize;
 use serde_json::Value;
 
+use super::batch_verdict::BatchVerdict;
 use super::out_path::{beside, refuse_foreign};
 use super::part_folder::PartFolder;
 use super::row::{PredictedRow, RowFormat, WrittenRows};
 use super::row_file::RowFile;
+use super::sums_journal::{SavedSums, SumsJournal};
 use crate::args::predict::RowKind;
 use crate::error::CliError;
 
@@ -39,17 +43,28 @@ enum RowPlace {
 pub struct RowOutput<'a> {
     format: &'a RowFormat<'a>,
     place: RowPlace,
+    /// The sums over all rows; `None` if the model has no reference, or the output was begun without them.
+    sums: Option<SavedSums>,
+    journal: Option<SumsJournal>,
+    /// The sidecar, with its path; `None` for standard output.
+    note: Option<(PathBuf, Value)>,
 }
 
 impl<'a> RowOutput<'a> {
-    /// Starts a new output.
-    pub fn create(path: Option<&Path>, made_by: &Value, format: &'a RowFormat<'a>) -> Result<Self> {
+    /// Starts a new output. `empty` are the sums of no rows, if sums are kept.
+    pub fn create(
+        path: Option<&Path>,
+        made_by: &Value,
+        format: &'a RowFormat<'a>,
+        empty: Option<BatchSums>,
+    ) -> Result<Self> {
+        let sums = empty.map(|sums| SavedSums { written: 0, sums });
         let Some(path) = path else {
             if is_stdout_closed() {
                 let message = "standard output is closed, so the rows would be lost";
                 return Err(CliError::failed(message).hint("name a file with `--out`").into());
             }
-            let mut output = Self { format, place: RowPlace::Stdout };
+            let mut output = Self { format, place: RowPlace::Stdout, sums, journal: None, note: None };
             output.write_text(&format.header())?;
             return Ok(output);
         };
@@ -68,7 +83,21 @@ impl<'a> RowOutput<'a> {
         } else {
             RowPlace::File(started(RowFile::create(path)?, path, made_by, format)?)
         };
-        Ok(Self { format, place })
+        Self::started(place, path, made_by, format, sums)
+    }
+
+    /// Creates the output of a place without rows.
+    fn started(
+        place: RowPlace,
+        path: &Path,
+        made_by: &Value,
+        format: &'a RowFormat<'a>,
+        sums: Option<SavedSums>,
+    ) -> Result<Self> {
+        // A folder of parts has its sums in the list of parts.
+        let has_journal = sums.is_some() && matches!(place, RowPlace::File(_));
+        let journal = has_journal.then(|| SumsJournal::create(path)).transpose()?;
+        Ok(Self { format, place, sums, journal, note: Some((path.to_owned(), made_by.clone())) })
     }
 
     /// Starts or continues an output in object storage. Its files are written to a local folder and uploaded when they are
@@ -78,6 +107,7 @@ impl<'a> RowOutput<'a> {
         is_resumed: bool,
         made_by: &Value,
         format: &'a RowFormat<'a>,
+        empty: Option<BatchSums>,
     ) -> Result<(Self, WrittenRows)> {
         if format.kind != RowKind::Parquet {
             let message = format!("{}: only Parquet can be written to object storage", shown(url));
@@ -87,7 +117,7 @@ impl<'a> RowOutput<'a> {
         let local = remote.local();
         let (mut output, written) = if is_resumed {
             remote.restore().map_err(DataError::from)?;
-            Self::resume(&local, made_by, format)?
+            Self::resume(&local, made_by, format, empty)?
         } else {
             if remote.is_stored().map_err(DataError::from)? {
                 let message = format!("{}: already exists", shown(url));
@@ -95,7 +125,7 @@ impl<'a> RowOutput<'a> {
                 return Err(CliError::invalid(message).hint(hint).into());
             }
             remote.clear_local().map_err(DataError::from)?;
-            (Self::create(Some(&local), made_by, format)?, WrittenRows::default())
+            (Self::create(Some(&local), made_by, format, empty)?, WrittenRows::default())
         };
         let note = serde_json::to_vec_pretty(made_by)?;
         remote.replace(&beside(&local, ".predict.json"), note).map_err(DataError::from)?;
@@ -106,9 +136,14 @@ impl<'a> RowOutput<'a> {
     }
 
     /// Continues an output that was written with the same model and options.
-    pub fn resume(path: &Path, made_by: &Value, format: &'a RowFormat<'a>) -> Result<(Self, WrittenRows)> {
+    pub fn resume(
+        path: &Path,
+        made_by: &Value,
+        format: &'a RowFormat<'a>,
+        empty: Option<BatchSums>,
+    ) -> Result<(Self, WrittenRows)> {
         if !safe_open::exists(path) {
-            return Ok((Self::create(Some(path), made_by, format)?, WrittenRows::default()));
+            return Ok((Self::create(Some(path), made_by, format, empty)?, WrittenRows::default()));
         }
         // Lock before comparing or cutting anything, because another process may still be writing.
         let mut file = match format.kind {
@@ -117,7 +152,8 @@ impl<'a> RowOutput<'a> {
         };
         if format.kind != RowKind::Parquet && file.is_empty()? {
             let place = RowPlace::File(started(file, path, made_by, format)?);
-            return Ok((Self { format, place }, WrittenRows::default()));
+            let sums = empty.map(|sums| SavedSums { written: 0, sums });
+            return Ok((Self::started(place, path, made_by, format, sums)?, WrittenRows::default()));
         }
         let before = note(path)?;
         if let Some(difference) = difference(&before, made_by) {
@@ -125,26 +161,68 @@ impl<'a> RowOutput<'a> {
             let hint = "use the model and the options that it was started with, or name another file";
             return Err(CliError::invalid(message).hint(hint).into());
         }
+        let written_note = Some((path.to_owned(), made_by.clone()));
         if format.kind == RowKind::Parquet {
-            let (parts, written) = PartFolder::resume(path, file, format)?;
-            return Ok((Self { format, place: RowPlace::Parts(Box::new(parts)) }, written));
+            let (parts, written, sums) = PartFolder::resume(path, file, format)?;
+            let place = RowPlace::Parts(Box::new(parts));
+            let sums = if written.rows == 0 { empty.clone() } else { sums };
+            let sums = sums.filter(|sums| empty.is_some_and(|empty| empty.has_shape_of(sums)));
+            let sums = sums.map(|sums| SavedSums { written: written.rows, sums });
+            return Ok((Self { format, place, sums, journal: None, note: written_note }, written));
         }
+        let saved = empty.as_ref().map(|empty| saved_sums(path, &before, empty)).transpose()?.flatten();
+        let (journal, mut saved) = saved.unzip();
+        if let (Some(saved), Some(sums)) = (&mut saved, empty) {
+            saved.insert(0, SavedSums { written: 0, sums });
+        }
+        let is_saved = |rows: u64| {
+            saved
+                .as_ref()
+                .is_none_or(|saved| saved.binary_search_by_key(&rows, |saved| saved.written).is_ok())
+        };
         let mut written = WrittenRows::default();
-        file.resume(&format.header(), |row| {
-            written.rows += 1;
-            written.last = String::from_utf8_lossy(row).into_owned();
-            Ok(())
+        let mut rows = 0;
+        // Rows that no line of the journal covers are cut: their features are not known, so they are predicted again.
+        file.resume_at(&format.header(), |row| {
+            rows += 1;
+            let is_kept = is_saved(rows);
+            if is_kept {
+                written = WrittenRows { rows, last: String::from_utf8_lossy(row).into_owned() };
+            }
+            Ok(is_kept)
         })?;
-        Ok((Self { format, place: RowPlace::File(file) }, written))
+        let sums = saved.and_then(|saved| saved.into_iter().rfind(|saved| saved.written == written.rows));
+        Ok((Self { format, place: RowPlace::File(file), sums, journal, note: written_note }, written))
+    }
+
+    /// Returns the sums over all rows so far, if they are kept.
+    pub fn sums(&self) -> Option<&BatchSums> {
+        self.sums.as_ref().map(|saved| &saved.sums)
     }
 
     /// Writes the rows of a batch at once: a kill loses none of them, or at most an unfinished part.
     pub fn write(&mut self, rows: &[PredictedRow<'_>]) -> Result<()> {
-        if let RowPlace::Parts(parts) = &mut self.place {
-            return rows.iter().try_for_each(|row| parts.add(self.format, row));
+        let Self { format, place, sums, .. } = self;
+        if let RowPlace::Parts(parts) = place {
+            for row in rows {
+                if let Some(sums) = sums {
+                    sums.add(row);
+                }
+                parts.add(format, row, sums.as_ref().map(|saved| &saved.sums))?;
+            }
+            return Ok(());
         }
-        let rows: String = rows.iter().map(|row| self.format.row(row)).collect();
-        self.write_text(&rows)
+        let text: String = rows.iter().map(|row| format.row(row)).collect();
+        if let Some(sums) = sums {
+            for row in rows {
+                sums.add(row);
+            }
+        }
+        self.write_text(&text)?;
+        match (&mut self.journal, &self.sums) {
+            (Some(journal), Some(sums)) => journal.save(sums),
+            _ => Ok(()),
+        }
     }
 
     fn write_text(&mut self, rows: &str) -> Result<()> {
@@ -159,14 +237,52 @@ impl<'a> RowOutput<'a> {
         }
     }
 
-    /// Flushes all rows to disk, so that they survive a power failure.
-    pub fn finish(self) -> Result<()> {
-        match self.place {
-            RowPlace::Stdout => Ok(()),
-            RowPlace::File(file) => file.sync(),
-            RowPlace::Parts(mut parts) => parts.finish(self.format),
+    /// Flushes all rows to disk, so that they survive a power failure. `verdict` is written into the sidecar with the sums; `None`
+    /// if rows are missing.
+    pub fn finish(mut self, verdict: Option<&BatchVerdict>) -> Result<()> {
+        let sums = self.sums.as_ref().map(|saved| &saved.sums);
+        match &mut self.place {
+            RowPlace::Stdout => return Ok(()),
+            RowPlace::File(file) => file.sync()?,
+            RowPlace::Parts(parts) => parts.finish(self.format, sums)?,
+        }
+        let remote = match &self.place {
+            RowPlace::Parts(parts) => parts.remote(),
+            RowPlace::Stdout | RowPlace::File(_) => None,
+        };
+        if let Some(((path, note), verdict)) = self.note.as_mut().zip(verdict) {
+            note["verdict"] = serde_json::to_value(verdict)?;
+            note["sums"] = serde_json::to_value(&self.sums)?;
+            write_note(path, note)?;
+            if let Some(remote) = remote {
+                let note = serde_json::to_vec_pretty(note)?;
+                remote.replace(&beside(path, ".predict.json"), note).map_err(DataError::from)?;
+            }
+        }
+        if let Some(remote) = remote {
+            remote.remove_local();
+        }
+        match (self.journal, verdict) {
+            (Some(journal), Some(_)) => journal.remove(),
+            (Some(journal), None) => journal.sync(),
+            (None, _) => Ok(()),
         }
     }
+}
+
+/// Reads the sums of an interrupted or finished output, with the number of rows that each covers, ascending; `None` if it was begun
+/// without sums. A finished output has a new journal.
+fn saved_sums(path: &Path, note: &Value, empty: &BatchSums) -> Result<Option<(SumsJournal, Vec<SavedSums>)>> {
+    let finished: Option<SavedSums> = note.get("sums").and_then(|sums| SavedSums::deserialize(sums).ok());
+    let finished = finished.filter(|finished| empty.has_shape_of(&finished.sums));
+    let (journal, mut saved) = match SumsJournal::resume(path, empty)? {
+        Some(resumed) => resumed,
+        None if finished.is_some() => (SumsJournal::create(path)?, Vec::new()),
+        None => return Ok(None),
+    };
+    saved.extend(finished);
+    saved.sort_by_key(|saved| saved.written);
+    Ok(Some((journal, saved)))
 }
 
 /// Creates a file without rows, with its sidecar and its header.
@@ -210,143 +326,4 @@ fn difference(before: &Value, now: &Value) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use serde_json::json;
-
-    use super::*;
-
-    fn format(kind: RowKind, classes: &[String]) -> RowFormat<'_> {
-        RowFormat { kind, classes, rows_of_part: 2, ..RowFormat::default() }
-    }
-
-    fn image(path: &str) -> PredictedRow<'_> {
-        let error = Some("no image".to_owned());
-        PredictedRow { name: path.to_owned(), error, ..PredictedRow::default() }
-    }
-
-    #[test]
-    fn a_torn_row_is_cut_off_and_nothing_else() {
-        let temp = tempfile::tempdir().unwrap();
-        let path = temp.path().join("out.csv");
-        let (made_by, classes) = (json!({"model": "abc", "coverage": 0.9}), ["cat".to_owned()]);
-        let (format, images) = (format(RowKind::Csv, &classes), [image("a"), image("b")]);
-        let mut output = RowOutput::create(Some(&path), &made_by, &format).unwrap();
-        output.write(&images).unwrap();
-        output.finish().unwrap();
-        assert!(RowOutput::create(Some(&path), &made_by, &format).is_err());
-        let whole = fs::read(&path).unwrap();
-        // Torn at every byte, the rest written again is the same file.
-        for end in 0..=whole.len() {
-            fs::write(&path, &whole[..end]).unwrap();
-            let (mut output, written) = RowOutput::resume(&path, &made_by, &format).unwrap();
-            let last = written.rows.checked_sub(1).map(|last| format.row(&images[last as usize]));
-            assert_eq!(written.last, last.unwrap_or_default());
-            output.write(&images[written.rows as usize..]).unwrap();
-            assert_eq!(fs::read(&path).unwrap(), whole, "torn at {end}");
-        }
-        let other = json!({"model": "xyz", "coverage": 0.9});
-        let error = RowOutput::resume(&path, &other, &format).unwrap_err().to_string();
-        assert!(error.contains("it was written with model \"abc\", not \"xyz\""), "{error}");
-        fs::write(&path, "path,other\n").unwrap();
-        assert!(RowOutput::resume(&path, &made_by, &format).is_err());
-    }
-
-    /// A kill may leave a file without rows and without its note, and a user may remove a folder without its list.
-    #[test]
-    fn leftovers_do_not_end_up_in_an_output() {
-        let temp = tempfile::tempdir().unwrap();
-        let (made_by, classes) = (json!({"model": "abc"}), ["cat".to_owned()]);
-        let csv = format(RowKind::Csv, &classes);
-        let empty = temp.path().join("out.csv");
-        fs::write(&empty, "").unwrap();
-        let (mut output, written) = RowOutput::resume(&empty, &made_by, &csv).unwrap();
-        assert_eq!(written, WrittenRows::default());
-        output.write(&[image("a")]).unwrap();
-        assert_eq!(fs::read_to_string(&empty).unwrap(), csv.header() + &csv.row(&image("a")));
-
-        let parts = format(RowKind::Parquet, &classes);
-        let folder = temp.path().join("out.parquet");
-        for (rows, lines) in [(&["a", "b", "c"][..], 2), (&["a"], 1)] {
-            let made_by = json!({"version": "1", "model": "abc", "coverage": 0.9, "paths": []});
-            let mut output = RowOutput::create(Some(&folder), &made_by, &parts).unwrap();
-            output.write(&rows.iter().map(|row| image(row)).collect::<Vec<_>>()).unwrap();
-            output.finish().unwrap();
-            let list = fs::read_to_string(temp.path().join("out.parquet.parts.jsonl")).unwrap();
-            assert_eq!(list.lines().count(), lines, "{list}");
-            fs::remove_dir_all(&folder).unwrap();
-        }
-    }
-
-    /// A process that was killed while it wrote the note leaves its scratch file.
-    #[test]
-    fn scratch_of_a_killed_note_is_removed() {
-        let temp = tempfile::tempdir().unwrap();
-        for (name, kind) in [("out.csv", RowKind::Csv), ("out.parquet", RowKind::Parquet)] {
-            let scratch = temp.path().join(format!(".{name}.predict.json.tmp-1-0"));
-            fs::write(&scratch, "{").unwrap();
-            let other = temp.path().join(".other.predict.json.tmp-1-0");
-            fs::write(&other, "{").unwrap();
-            let made_by = json!({"model": "abc"});
-            let format = format(kind, &[]);
-            RowOutput::resume(&temp.path().join(name), &made_by, &format).unwrap().0.finish().unwrap();
-            assert!(!scratch.exists() && other.exists());
-        }
-    }
-
-    /// A folder without rows has one part, also after it is resumed.
-    #[test]
-    fn resumed_folder_without_rows_has_none() {
-        let temp = tempfile::tempdir().unwrap();
-        let path = temp.path().join("out.parquet");
-        let made_by = json!({"model": "abc"});
-        let format = format(RowKind::Parquet, &[]);
-        RowOutput::create(Some(&path), &made_by, &format).unwrap().finish().unwrap();
-        let (output, written) = RowOutput::resume(&path, &made_by, &format).unwrap();
-        assert_eq!(written, WrittenRows::default());
-        output.finish().unwrap();
-        assert_eq!(fs::read_dir(&path).unwrap().count(), 1);
-    }
-
-    /// Killed between any two writes: whole parts stay, the others are written again.
-    #[test]
-    fn a_folder_of_parts_goes_on_after_the_last_whole_one() {
-        let temp = tempfile::tempdir().unwrap();
-        let (path, list) = (temp.path().join("out.parquet"), temp.path().join("out.parquet.parts.jsonl"));
-        let (made_by, classes) = (json!({"model": "abc"}), ["cat".to_owned()]);
-        let format = format(RowKind::Parquet, &classes);
-        let images = ["a", "b", "c", "d", "e"].map(image);
-        let mut output = RowOutput::create(Some(&path), &made_by, &format).unwrap();
-        output.write(&images).unwrap();
-        output.finish().unwrap();
-        let parts = || {
-            let mut names: Vec<_> = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect();
-            names.sort();
-            names.iter().map(|part| fs::read(part).unwrap()).collect::<Vec<_>>()
-        };
-        let (whole, lines) = (parts(), fs::read_to_string(&list).unwrap());
-        assert_eq!((whole.len(), lines.lines().count()), (3, 3));
-        for end in 0..=lines.len() {
-            fs::write(&list, &lines[..end]).unwrap();
-            let (mut output, written) = RowOutput::resume(&path, &made_by, &format).unwrap();
-            let kept = lines[..end].matches('\n').count();
-            assert_eq!(written.rows, [0, 2, 4, 5][kept]);
-            assert_eq!(written.last, ["", "b\n", "d\n", "e\n"][kept]);
-            output.write(&images[written.rows as usize..]).unwrap();
-            output.finish().unwrap();
-            assert!(parts() == whole && fs::read_to_string(&list).unwrap() == lines, "torn at {end}");
-        }
-        for (place, what) in [(path.join("part-00001.parquet"), "it was changed"), (list, "not a file of")] {
-            let intact = fs::read(&place).unwrap();
-            let mut bytes = intact.clone();
-            bytes[9] ^= 1;
-            fs::write(&place, bytes).unwrap();
-            let error = RowOutput::resume(&path, &made_by, &format).unwrap_err().to_string();
-            assert!(error.contains(what), "{error}");
-            fs::write(&place, intact).unwrap();
-        }
-        fs::remove_file(path.join("part-00000.parquet")).unwrap();
-        assert!(RowOutput::resume(&path, &made_by, &format).is_err());
-    }
-}
+mod tests;

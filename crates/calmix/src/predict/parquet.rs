@@ -1,7 +1,7 @@
 //! Rows of predictions as a Parquet file, written by Apache's crate `parquet`: with dictionaries, zstd, statistics and a page
 //! index, which let readers load a part of the table.
 //!
-//! The feature `arrow` is off: column writers are enough for nine columns of three types. The crate writes no checksums of pages;
+//! The feature `arrow` is off: column writers are enough for ten columns of three types. The crate writes no checksums of pages;
 //! the hash of every file is in the list beside its folder.
 
 use std::sync::Arc;
@@ -34,6 +34,7 @@ const COLUMNS: &str = "
     optional boolean abstain;
     optional binary error (STRING);
 ";
+const UNUSUAL: &str = "optional float unusual;";
 const PROBABILITIES: &str =
     "optional group probabilities (LIST) { repeated group list { required float element; } }";
 const FEATURES: &str = "optional group features (LIST) { repeated group list { required float element; } }";
@@ -44,6 +45,7 @@ pub(crate) struct ParquetRows {
     writer: SerializedFileWriter<Vec<u8>>,
     classes: Vec<ByteArray>,
     group: RowGroup,
+    has_unusual: bool,
     has_probabilities: bool,
     has_features: bool,
 }
@@ -61,6 +63,7 @@ struct RowGroup {
     set: ParquetColumn<ByteArray>,
     abstain: ParquetColumn<bool>,
     error: ParquetColumn<ByteArray>,
+    unusual: ParquetColumn<f32>,
     probabilities: ParquetColumn<f32>,
     features: ParquetColumn<f32>,
 }
@@ -105,8 +108,9 @@ impl ParquetRows {
     pub(crate) fn new(format: &RowFormat<'_>) -> Result<Self> {
         let probabilities = if format.probabilities { PROBABILITIES } else { "" };
         let features = if format.features { FEATURES } else { "" };
+        let unusual = if format.unusual { UNUSUAL } else { "" };
         let schema = parse_message_type(&format!(
-            "message schema {{ required binary {} (STRING); {COLUMNS} {probabilities} {features} }}",
+            "message schema {{ required binary {} (STRING); {COLUMNS} {unusual} {probabilities} {features} }}",
             format.input.column()
         ))?;
         let classes = format.classes.iter().map(|class| ByteArray::from(class.as_str())).collect();
@@ -114,6 +118,7 @@ impl ParquetRows {
             writer: SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties(format)))?,
             classes,
             group: RowGroup::default(),
+            has_unusual: format.unusual,
             has_probabilities: format.probabilities,
             has_features: format.features,
         })
@@ -134,6 +139,9 @@ impl ParquetRows {
         group.set.push_list(set.map(|set| set.iter().map(|&member| class(member as usize))));
         group.abstain.push(prediction.and_then(|prediction| prediction.abstain));
         group.error.push(row.error.as_deref().map(ByteArray::from));
+        if self.has_unusual {
+            group.unusual.push(row.observed.map(|observed| observed.p_value as f32));
+        }
         if self.has_probabilities {
             group
                 .probabilities
@@ -168,6 +176,9 @@ impl ParquetRows {
         write_column::<ByteArrayType>(&mut writer, &group.set)?;
         write_column::<BoolType>(&mut writer, &group.abstain)?;
         write_column::<ByteArrayType>(&mut writer, &group.error)?;
+        if self.has_unusual {
+            write_column::<FloatType>(&mut writer, &group.unusual)?;
+        }
         if self.has_probabilities {
             write_column::<FloatType>(&mut writer, &group.probabilities)?;
         }
@@ -183,7 +194,7 @@ impl RowGroup {
     /// Returns the size in memory in bytes.
     fn bytes(&self) -> usize {
         let texts = [&self.name, &self.label, &self.set, &self.error].map(ParquetColumn::bytes);
-        let numbers = [&self.confidence, &self.margin, &self.probabilities, &self.features];
+        let numbers = [&self.confidence, &self.margin, &self.unusual, &self.probabilities, &self.features];
         let numbers = numbers.map(ParquetColumn::bytes);
         self.text_bytes + texts.iter().chain(&numbers).sum::<usize>() + self.abstain.bytes()
     }

@@ -13,6 +13,7 @@ use calmix_io::confined_path::ConfinedPath;
 use calmix_io::disk::{Disk, RealDisk};
 use calmix_io::shown::shown;
 use calmix_io::{atomic_file, safe_open};
+use calmix_metrics::shift::BatchSums;
 use calmix_run::model_info::ModelInfo;
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +52,9 @@ struct PartLine {
     blake3: String,
     /// The path in the last row of the part.
     last: String,
+    /// The sums over all rows up to the last one of the part, if they are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sums: Option<BatchSums>,
 }
 
 impl PartFolder {
@@ -71,14 +75,17 @@ impl PartFolder {
         Self::new(folder, lines, 0, format)
     }
 
-    /// Continues after the last complete part; `lines` is the list of the folder.
+    /// Continues after the last complete part; `lines` is the list of the folder. Also returns the sums over its rows, if they were
+    /// kept.
     pub(crate) fn resume(
         folder: &Path,
         mut lines: RowFile,
         format: &RowFormat<'_>,
-    ) -> Result<(Self, WrittenRows)> {
+    ) -> Result<(Self, WrittenRows, Option<BatchSums>)> {
         let list = Self::list(folder);
-        let (mut written, mut parts) = (WrittenRows::default(), 0);
+        let mut written = WrittenRows::default();
+        let mut parts = 0;
+        let mut sums = None;
         lines.resume("", |line| {
             let line: PartLine = serde_json::from_slice(line)
                 .ok()
@@ -89,13 +96,14 @@ impl PartFolder {
             if line.rows > 0 {
                 written.last = format.beginning(&line.last);
             }
+            sums = line.sums;
             parts += 1;
             Ok(())
         })?;
         // Remove incomplete parts and a part without its line, which a kill left. No other process writes here.
         atomic_file::sweep_abandoned(folder);
         let _ = fs::remove_file(folder.join(part_name(parts)));
-        Ok((Self::new(folder, lines, parts, format)?, written))
+        Ok((Self::new(folder, lines, parts, format)?, written, sums))
     }
 
     fn new(folder: &Path, lines: RowFile, parts: usize, format: &RowFormat<'_>) -> Result<Self> {
@@ -109,27 +117,34 @@ impl PartFolder {
         self.remote = Some(remote);
     }
 
-    /// Adds a row; writes the part if it is full.
-    pub(crate) fn add(&mut self, format: &RowFormat<'_>, row: &PredictedRow<'_>) -> Result<()> {
+    /// Adds a row; writes the part if it is full. `sums` are those over all rows up to this one, if they are kept.
+    pub(crate) fn add(
+        &mut self,
+        format: &RowFormat<'_>,
+        row: &PredictedRow<'_>,
+        sums: Option<&BatchSums>,
+    ) -> Result<()> {
         self.next.add(row)?;
         self.rows += 1;
         row.name.clone_into(&mut self.last);
         let is_full = self.rows >= format.rows_of_part || self.next.bytes() >= PART_BYTES;
-        if is_full { self.end_part(format) } else { Ok(()) }
+        if is_full { self.end_part(format, sums) } else { Ok(()) }
     }
 
     /// Writes the last part. A folder without rows gets an empty one, which has the columns.
-    pub(crate) fn finish(&mut self, format: &RowFormat<'_>) -> Result<()> {
+    pub(crate) fn finish(&mut self, format: &RowFormat<'_>, sums: Option<&BatchSums>) -> Result<()> {
         if self.rows > 0 || self.parts == 0 {
-            self.end_part(format)?;
-        }
-        if let Some(remote) = &self.remote {
-            remote.remove_local();
+            self.end_part(format, sums)?;
         }
         Ok(())
     }
 
-    fn end_part(&mut self, format: &RowFormat<'_>) -> Result<()> {
+    /// Returns the object storage of the parts, if they are stored in one.
+    pub(crate) fn remote(&self) -> Option<&RemoteOutput> {
+        self.remote.as_ref()
+    }
+
+    fn end_part(&mut self, format: &RowFormat<'_>, sums: Option<&BatchSums>) -> Result<()> {
         let bytes = std::mem::replace(&mut self.next, ParquetRows::new(format)?).finish()?;
         let path = self.folder.join(part_name(self.parts));
         atomic_file::write(&path, &bytes)?;
@@ -139,6 +154,7 @@ impl PartFolder {
             bytes: bytes.len() as u64,
             blake3: ModelInfo::hash(&bytes),
             last: std::mem::take(&mut self.last),
+            sums: sums.cloned(),
         };
         if let Some(remote) = &self.remote {
             // Store the part before writing its line: every part with a line is stored.

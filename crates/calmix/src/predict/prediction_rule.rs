@@ -1,11 +1,16 @@
 //! From logits to a prediction: the calibrator and the guarantees of a model, without its network.
 
+use calmix_core::softmax::argmax;
 use calmix_head::parallel;
+use calmix_metrics::abstention::log_odds;
 use calmix_metrics::calibrator::Calibrator;
+use calmix_metrics::calibrator::temperature::Temperature;
 use calmix_metrics::error::MetricsError;
+use calmix_metrics::held_out::{LabelLogits, adapt_logits};
 use calmix_run::model_info::ModelInfo;
 
 use super::guarantee::Guarantee;
+use super::other_mix::OtherMix;
 use crate::model::options::ModelOptions;
 
 /// The number of rows that one thread processes at a time.
@@ -36,6 +41,8 @@ pub struct PredictionRule {
     info: ModelInfo,
     calibrator: Calibrator,
     guarantee: Guarantee,
+    /// The mix of classes that predictions are adapted to, if any.
+    mix: Option<OtherMix>,
 }
 
 impl PredictionRule {
@@ -47,7 +54,39 @@ impl PredictionRule {
         let fitted = info.calibration.as_ref();
         let calibrator = fitted.map_or(Calibrator::IDENTITY, |fitted| fitted.calibrator.clone());
         let guarantee = Guarantee::new(info.held_out.as_ref(), &info.classes, options)?;
-        Ok(Self { info, calibrator, guarantee })
+        Ok(Self { info, calibrator, guarantee, mix: None })
+    }
+
+    /// Returns the rule for another mix of classes: probabilities, prediction sets and abstention are adapted.
+    ///
+    /// # Errors
+    /// If the held-out labels do not fit the mix, or the sets of the options are APS.
+    pub fn for_mix(
+        &self,
+        mix: OtherMix,
+        labels: &LabelLogits,
+        options: &ModelOptions,
+    ) -> Result<Self, MetricsError> {
+        let guarantee = Guarantee::for_mix(labels, &mix.weights, &self.info.classes, options)?;
+        Ok(Self { guarantee, mix: Some(mix), ..self.clone() })
+    }
+
+    /// Returns the mix of classes that predictions are adapted to, if any.
+    pub fn mix(&self) -> Option<&OtherMix> {
+        self.mix.as_ref()
+    }
+
+    /// Computes the calibrated probabilities of rows of logits, before they are adapted to another mix.
+    ///
+    /// # Errors
+    /// If the calibrator is for another number of classes.
+    pub fn calibrated(&self, logits: &[f32]) -> Result<Vec<f32>, MetricsError> {
+        let classes = self.info.classes.len().max(1);
+        let mut probabilities = vec![0.0; logits.len()];
+        for (row, out) in logits.chunks_exact(classes).zip(probabilities.chunks_exact_mut(classes)) {
+            self.calibrator.probabilities_into(row, out)?;
+        }
+        Ok(probabilities)
     }
 
     /// Returns the description of the model in `model.json`.
@@ -80,12 +119,24 @@ impl PredictionRule {
     /// If the calibrator is for another number of classes.
     pub fn prediction(&self, logits: &[f32]) -> Result<Prediction, MetricsError> {
         let mut probabilities = vec![0.0; logits.len()];
-        let label = self.calibrator.probabilities_into(logits, &mut probabilities)?;
+        let (label, score) = match &self.mix {
+            None => {
+                let label = self.calibrator.probabilities_into(logits, &mut probabilities)?;
+                (label, self.calibrator.answer_score(logits)?)
+            }
+            Some(mix) => {
+                let mut adapted = vec![0.0; logits.len()];
+                self.calibrator.apply_to_row(logits, &mut adapted)?;
+                adapt_logits(&mut adapted, &mix.weights);
+                Temperature::IDENTITY.probabilities_into(&adapted, &mut probabilities);
+                (argmax(&adapted), log_odds(&adapted))
+            }
+        };
         let confidence = probabilities.get(label).copied().unwrap_or_default();
         let others = probabilities.iter().enumerate().filter(|(class, _)| *class != label);
         let second = others.map(|(_, &p)| p).fold(0.0, f32::max);
         let set = self.guarantee.sets().map(|rule| rule.set(&probabilities, input_number(logits)));
-        let abstain = self.guarantee.abstains(self.calibrator.answer_score(logits)?);
+        let abstain = self.guarantee.abstains(score);
         Ok(Prediction { label, confidence, margin: confidence - second, probabilities, set, abstain })
     }
 }

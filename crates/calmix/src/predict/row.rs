@@ -1,5 +1,6 @@
 //! A row of the output, as a line of CSV or JSON.
 
+use calmix_metrics::shift::ObservedRow;
 use calmix_run::csv_line::{CsvCell, csv_line};
 use serde::Serialize;
 
@@ -20,6 +21,10 @@ pub struct PredictedRow<'a> {
     /// The features of the input, if requested and if it could be read.
     pub features: Option<&'a [f32]>,
     pub error: Option<String>,
+    /// Its calibrated probabilities before they were adapted to another mix of classes; `None` if they were not.
+    pub calibrated: Option<&'a [f32]>,
+    /// How the input compares with the reference of the model, if it has one.
+    pub observed: Option<&'a ObservedRow>,
 }
 
 /// The format of rows.
@@ -33,6 +38,8 @@ pub struct RowFormat<'a> {
     pub probabilities: bool,
     /// Whether to write the features of the input.
     pub features: bool,
+    /// Whether to write how usual the input is among those of training.
+    pub unusual: bool,
     /// The number of rows per Parquet file.
     pub rows_of_part: u64,
 }
@@ -49,6 +56,8 @@ struct JsonRow<'a> {
     set: Option<Vec<&'a str>>,
     abstain: Option<bool>,
     error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unusual: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     probabilities: Option<&'a [f32]>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +79,8 @@ impl RowFormat<'_> {
         let probabilities = self.classes.iter().filter(|_| self.probabilities);
         let probabilities =
             probabilities.map(|class| CsvCell::text(format!("p({})", escaped(class.as_bytes()))));
-        csv_line(names.map(CsvCell::text).into_iter().chain(probabilities))
+        let unusual = self.unusual.then(|| CsvCell::text("unusual"));
+        csv_line(names.map(CsvCell::text).into_iter().chain(unusual).chain(probabilities))
     }
 
     /// Returns the beginning that all rows of this name have, and no row of another name.
@@ -92,7 +102,14 @@ impl RowFormat<'_> {
         }
     }
 
-    fn json(&self, PredictedRow { name, prediction, features, error }: &PredictedRow<'_>) -> String {
+    /// Returns the p-value of a row, if it is written.
+    pub fn unusual(&self, row: &PredictedRow<'_>) -> Option<f32> {
+        row.observed.filter(|_| self.unusual).map(|observed| observed.p_value as f32)
+    }
+
+    fn json(&self, row: &PredictedRow<'_>) -> String {
+        let PredictedRow { name, prediction, features, error, .. } = row;
+        let unusual = self.unusual(row);
         let set = prediction.and_then(|prediction| prediction.set.as_ref());
         let row = JsonRow {
             path: (self.input == InputKind::Image).then_some(name),
@@ -103,6 +120,7 @@ impl RowFormat<'_> {
             set: set.map(|set| set.iter().map(|&class| self.class(class as usize)).collect()),
             abstain: prediction.and_then(|prediction| prediction.abstain),
             error: error.as_deref(),
+            unusual,
             probabilities: prediction
                 .filter(|_| self.probabilities)
                 .map(|prediction| prediction.probabilities.as_slice()),
@@ -112,7 +130,8 @@ impl RowFormat<'_> {
         serde_json::to_string(&row).unwrap_or_default() + "\n"
     }
 
-    fn csv(&self, PredictedRow { name, prediction, error, .. }: &PredictedRow<'_>) -> String {
+    fn csv(&self, row: &PredictedRow<'_>) -> String {
+        let PredictedRow { name, prediction, error, .. } = row;
         let class = |class: usize| escaped(self.class(class).as_bytes());
         let set = prediction.and_then(|prediction| prediction.set.as_ref());
         let set = set.map(|set| {
@@ -128,6 +147,9 @@ impl RowFormat<'_> {
             CsvCell::plain(prediction.and_then(|prediction| prediction.abstain)),
             text_cell(&escaped(error.as_deref().unwrap_or_default().as_bytes())),
         ];
+        if self.unusual {
+            cells.push(CsvCell::plain(self.unusual(row)));
+        }
         if self.probabilities {
             let probability = |class| prediction.and_then(|prediction| prediction.probabilities.get(class));
             cells.extend((0..self.classes.len()).map(|class| CsvCell::plain(probability(class))));

@@ -70,9 +70,20 @@ impl RowFile {
 
     /// Resumes a file that begins with `header`: passes every complete row to `each`, and cuts off an incomplete one at the end.
     pub(crate) fn resume(&mut self, header: &str, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        self.resume_at(header, |row| each(row).map(|()| true))
+    }
+
+    /// Resumes a file as [`resume`](Self::resume) does, but cuts off everything after the last row for which `each` returns true.
+    pub(crate) fn resume_at(
+        &mut self,
+        header: &str,
+        mut each: impl FnMut(&[u8]) -> Result<bool>,
+    ) -> Result<()> {
         let place = shown(self.path.display());
         let mut lines = BufReader::with_capacity(1 << 16, &self.file);
-        let (mut line, mut end) = (Vec::new(), 0);
+        let mut line = Vec::new();
+        let mut read = 0;
+        let mut end = 0;
         let mut is_first = true;
         loop {
             line.clear();
@@ -89,13 +100,18 @@ impl RowFile {
             if !line.ends_with(b"\n") {
                 break;
             }
+            let mut is_kept = true;
             if !is_first || header.is_empty() {
-                each(&line)?;
+                is_kept = each(&line)?;
             } else if line != header.as_bytes() {
                 let message = format!("{place}: the first line is not the header of these predictions");
                 return Err(CliError::invalid(message).into());
             }
-            (is_first, end) = (false, end + length as u64);
+            is_first = false;
+            read += length as u64;
+            if is_kept {
+                end = read;
+            }
         }
         self.file.set_len(end).with_context(|| place.clone())?;
         self.file.seek(SeekFrom::End(0)).with_context(|| place.clone())?;

@@ -9,6 +9,7 @@ use anyhow::Result;
 use calmix_data::error::DataError;
 use calmix_formats::vectors::{VectorBlock, VectorSource};
 use calmix_head::{HeadError, parallel};
+use calmix_metrics::shift::ObservedRow;
 
 use super::row::escaped;
 use crate::model::vector_model::VectorModel;
@@ -57,17 +58,19 @@ impl<'a> VectorBatches<'a> {
         let predicted = parallel::run(tasks.len(), self.threads, |n| predict_task(model, tasks[n], numbers));
         let mut problems = Vec::new();
         let mut logits = Vec::new();
+        let mut observed = Vec::new();
         for predicted_rows in predicted {
-            let (its_problems, its_logits) = predicted_rows?;
-            problems.extend(its_problems);
-            logits.extend(its_logits);
+            let rows = predicted_rows?;
+            problems.extend(rows.problems);
+            logits.extend(rows.logits);
+            observed.extend(rows.observed);
         }
         let mut ids = block.ids.unwrap_or_default().into_iter();
         let mut inputs = Vec::with_capacity(problems.len());
         for (row, problem) in (block.first..).zip(problems) {
             inputs.push(NamedInput { name: row_name(ids.next().as_deref(), row), problem });
         }
-        Ok(LogitBatch { inputs, logits, features: None })
+        Ok(LogitBatch { inputs, logits, features: None, observed })
     }
 }
 
@@ -112,12 +115,17 @@ fn send(
     let _ = sender.send(Ok(None));
 }
 
-/// Returns the problem of each row, if any, and the logits of the rows without one.
-fn predict_task(
-    model: &VectorModel,
-    rows: &[f32],
-    numbers: usize,
-) -> Result<(Vec<Option<String>>, Vec<f32>), HeadError> {
+/// The predictions of some rows.
+struct TaskRows {
+    /// The problem of each row, if any.
+    problems: Vec<Option<String>>,
+    /// The logits of the rows without one.
+    logits: Vec<f32>,
+    /// How these rows compare with the reference of the model.
+    observed: Vec<ObservedRow>,
+}
+
+fn predict_task(model: &VectorModel, rows: &[f32], numbers: usize) -> Result<TaskRows, HeadError> {
     let mut problems = Vec::with_capacity(rows.len() / numbers);
     let mut vectors = Vec::with_capacity(rows.len());
     for row in rows.chunks_exact(numbers) {
@@ -136,13 +144,23 @@ fn predict_task(
             if kept.len() == vectors.len() {
                 return Err(error);
             }
-            model.logits(&kept)?
+            vectors = kept;
+            model.logits(&vectors)?
         }
     };
     if logits.iter().any(|logit| !logit.is_finite()) {
-        logits = without_infinite(&logits, model.rule().info().classes.len(), &mut problems);
+        let classes = model.rule().info().classes.len();
+        vectors = with_finite_logits(&vectors, &logits, model.width(), classes);
+        logits = without_infinite(&logits, classes, &mut problems);
     }
-    Ok((problems, logits))
+    Ok(TaskRows { problems, logits, observed: model.shift_check().observe(&vectors)? })
+}
+
+/// Returns the vectors whose logits are finite.
+fn with_finite_logits(vectors: &[f32], logits: &[f32], width: usize, classes: usize) -> Vec<f32> {
+    let rows = vectors.chunks_exact(width).zip(logits.chunks_exact(classes));
+    let finite = rows.filter(|(_, logits)| logits.iter().all(|logit| logit.is_finite()));
+    finite.flat_map(|(vector, _)| vector).copied().collect()
 }
 
 /// Returns the vectors that are not too long; sets the problem of the others.

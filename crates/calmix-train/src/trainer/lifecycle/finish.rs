@@ -64,7 +64,15 @@ impl TrainLoop<'_> {
         let evaluation = evaluate_network(&self.stepper, mode, stop, &mut self.log)?;
         let weights = self.stepper.state.engine.snapshot()?.ema;
         let draws = self.stepper.data.samples.label_draws()?;
-        Ok(ResultingModel { step: self.step, weights, evaluation, heads: None, head: None, draws })
+        Ok(ResultingModel {
+            step: self.step,
+            weights,
+            evaluation,
+            heads: None,
+            head: None,
+            reference: None,
+            draws,
+        })
     }
 
     /// Returns the best model so far, if the recipe selects it; only rank 0 has it.
@@ -108,7 +116,7 @@ impl TrainLoop<'_> {
         }
         let Best { step, weights } = best;
         let draws = self.stepper.data.samples.label_draws()?;
-        Ok(ResultingModel { step, weights, evaluation, heads: None, head: None, draws })
+        Ok(ResultingModel { step, weights, evaluation, heads: None, head: None, reference: None, draws })
     }
 
     /// Writes the files of a finished run, its last event, and then the checkpoint that marks it as finished.

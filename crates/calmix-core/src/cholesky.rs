@@ -1,14 +1,15 @@
 //! Systems of equations with a symmetric, positive definite matrix, in f64.
 
 /// The lower triangle L of a matrix `L·Lᵀ`.
-pub(crate) struct Cholesky {
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cholesky {
     lower: Vec<f64>,
     width: usize,
 }
 
 impl Cholesky {
     /// Factorises a matrix of `width` rows; `None` if it is not positive definite.
-    pub(crate) fn new(matrix: &[f64], width: usize) -> Option<Self> {
+    pub fn new(matrix: &[f64], width: usize) -> Option<Self> {
         let mut lower = vec![0.0; width * width];
         for i in 0..width {
             for j in 0..=i {
@@ -29,13 +30,10 @@ impl Cholesky {
     }
 
     /// Solves `L·Lᵀ·x = right`.
-    pub(crate) fn solve(&self, right: &[f64]) -> Vec<f64> {
+    pub fn solve(&self, right: &[f64]) -> Vec<f64> {
         let Self { lower, width } = self;
         let mut x = right.to_vec();
-        for i in 0..*width {
-            let solved: f64 = (0..i).map(|k| lower[i * width + k] * x[k]).sum();
-            x[i] = (x[i] - solved) / lower[i * width + i];
-        }
+        self.solve_lower(&mut x);
         for i in (0..*width).rev() {
             let solved: f64 = (i + 1..*width).map(|k| lower[k * width + i] * x[k]).sum();
             x[i] = (x[i] - solved) / lower[i * width + i];
@@ -43,8 +41,17 @@ impl Cholesky {
         x
     }
 
+    /// Solves `L·x = right` in place. If the matrix is a covariance, `x` has the covariance 1.
+    pub fn solve_lower(&self, right: &mut [f64]) {
+        let Self { lower, width } = self;
+        for i in 0..*width {
+            let solved: f64 = lower[i * width..i * width + i].iter().zip(&*right).map(|(l, x)| l * x).sum();
+            right[i] = (right[i] - solved) / lower[i * width + i];
+        }
+    }
+
     /// Returns the logarithm of the determinant of the matrix.
-    pub(crate) fn log_determinant(&self) -> f64 {
+    pub fn log_determinant(&self) -> f64 {
         (0..self.width).map(|i| 2.0 * libm::log(self.lower[i * self.width + i])).sum()
     }
 }
