@@ -1,4 +1,4 @@
-"""Draws the images of the documentation from real runs: `make.py WORK [predictions|comparison|report...]`, all by default.
+"""Draws the images of the documentation from real runs: `make.py WORK [NAME...]`, all by default.
 
 `cargo xtask images` runs it, with NumPy and Pillow. WORK is a folder for the dataset and the run, which are kept: what it has
 already is not made again. The photos are from Fashion-MNIST, whose MIT licence allows to copy them; those of Tiny ImageNet may not
@@ -11,12 +11,15 @@ import gzip
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
+
+from recording import record
 
 OUT = Path(__file__).parent
 ROOT = OUT.parent.parent
@@ -87,6 +90,34 @@ def trained(work):
         garments(work)
     if not (work / RUN / "result.json").exists():
         calmix(work, "train", "--data", "garments", "--run-dir", RUN, "--threads", "1")
+
+
+# ---- a recording of a terminal
+
+
+def recording(work):
+    """Two hundred of the photos, five labelled per class, in a folder without a test split, and twelve new ones."""
+    if not (work / "garments").exists():
+        garments(work)
+    scene = work / "scene"
+    shutil.rmtree(scene, ignore_errors=True)
+    (scene / "new-photos").mkdir(parents=True)
+    for name in NAMES:
+        (scene / "photos" / name).mkdir(parents=True)
+        for path in sorted((work / "garments/train" / name).iterdir())[:5]:
+            shutil.copy(path, scene / "photos" / name)
+    (scene / "photos/unlabelled").mkdir()
+    others = sorted((work / "garments/unlabelled").iterdir())
+    for path in others[:150]:
+        shutil.copy(path, scene / "photos/unlabelled")
+    for path in others[150:162]:
+        shutil.copy(path, scene / "new-photos")
+    program = os.environ.get("CALMIX", "calmix")
+    lines = ["calmix train --data photos", "calmix predict runs/head-folder-1 new-photos"]
+    title = "A recording of a terminal: calmix train on 200 photos, 50 of them labelled, then calmix predict on 12 others"
+    commands = [(line, [program, *line.split()[1:]]) for line in lines]
+    paths = {str(scene.absolute()): "~", os.environ.get("CALMIX_WEIGHTS", "weights"): "~/.cache/calmix/weights"}
+    (OUT / "recording.svg").write_text(record(commands, scene, paths, title))
 
 
 # ---- four photos
@@ -251,11 +282,14 @@ def report(work):
         Image.open(shot).convert("RGB").save(OUT / f"report-{scheme}.webp", quality=80, method=6)
 
 
+DRAWN = {"predictions": predictions, "comparison": comparison, "report": report, "recording": recording}
+
+
 def main():
     work = Path(sys.argv[1])
     work.mkdir(parents=True, exist_ok=True)
-    for name in sys.argv[2:] or ["predictions", "comparison", "report"]:
-        {"predictions": predictions, "comparison": comparison, "report": report}[name](work)
+    for name in sys.argv[2:] or DRAWN:
+        DRAWN[name](work)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ usage: cargo xtask COMMAND
   man FOLDER        write the manual pages of calmix
   weights [NAME...] download pretrained weights as safetensors: all, or only the named ones
   images [NAME...]  draw the images of the documentation from real runs: all, or only predictions,
-                    comparison or report
+                    comparison, report or recording
   site              build the documentation as a site, with the pages of cargo doc, in the target folder
   bench NAME [--json] [--repeat N]
                     measure calmix and a peer side by side; `cargo xtask bench` lists the names

@@ -27,7 +27,8 @@ const CRATES: &[&str] = &["--package=calmix", "--package=calmix-core", "--packag
 
 /// Builds the site with the documentation of the crates, and prints where it is.
 pub(crate) fn run() -> Result<()> {
-    let arguments = ["doc", "--locked", "--no-deps", "--lib", "--no-default-features"];
+    let arguments =
+        ["doc", "--locked", "--no-deps", "--lib", "--no-default-features", "--features=calmix/https"];
     let status =
         workspace::cargo().args(arguments).args(CRATES).status().context("cannot start cargo doc")?;
     ensure!(status.success(), "the documentation of the crates does not build");
