@@ -9,6 +9,7 @@ use calmix::formats::image::Image;
 use calmix::io::safe_open;
 use numpy::{IntoPyArray, PyArray4, PyArrayMethods, PyReadonlyArray3, PyUntypedArrayMethods};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 
 use crate::interop::{internal, invalid};
 
@@ -43,6 +44,25 @@ impl ImageView {
         self.shaped(py, views)
     }
 
+    /// The pixels of encoded images, (images, size, size, 3). `first` is the number of the first one in messages.
+    fn of_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        images: Vec<PyBackedBytes>,
+        first: usize,
+    ) -> PyResult<Bound<'py, PyArray4<u8>>> {
+        let mut views = vec![0; images.len() * self.transform.bytes()];
+        py.detach(|| {
+            let mut scratch = Scratch::default();
+            let rows = images.iter().zip(views.chunks_exact_mut(self.transform.bytes()));
+            for (number, (image, view)) in (first..).zip(rows) {
+                self.view_bytes(image, &format!("image {number}"), &mut scratch, view)?;
+            }
+            PyResult::Ok(())
+        })?;
+        self.shaped(py, views)
+    }
+
     /// The pixels of one image, (height, width, 3), as (1, size, size, 3).
     fn of_pixels<'py>(
         &self,
@@ -64,11 +84,19 @@ impl ImageView {
 
 impl ImageView {
     fn view_file(&self, path: &Path, scratch: &mut Scratch, view: &mut [u8]) -> PyResult<()> {
+        let bytes = safe_open::read(path, DecodeLimits::default().bytes).map_err(invalid)?;
+        self.view_bytes(&bytes, &path.display().to_string(), scratch, view)
+    }
+
+    /// Decodes an image, which messages call `name`.
+    fn view_bytes(&self, bytes: &[u8], name: &str, scratch: &mut Scratch, view: &mut [u8]) -> PyResult<()> {
         let limits = DecodeLimits::default();
-        let bytes = safe_open::read(path, limits.bytes).map_err(invalid)?;
-        let in_file = |problem: &dyn std::fmt::Display| invalid(format!("{}: {problem}", path.display()));
-        let image = decode_shrunk(&bytes, &limits, self.shrink).map_err(|problem| in_file(&problem))?;
-        self.transform.evaluation(&image, scratch, view).map_err(|problem| in_file(&problem))
+        let in_image = |problem: &dyn std::fmt::Display| invalid(format!("{name}: {problem}"));
+        if bytes.len() as u64 > limits.bytes {
+            return Err(in_image(&format!("{} bytes, but {} are the most", bytes.len(), limits.bytes)));
+        }
+        let image = decode_shrunk(bytes, &limits, self.shrink).map_err(|problem| in_image(&problem))?;
+        self.transform.evaluation(&image, scratch, view).map_err(|problem| in_image(&problem))
     }
 
     fn shaped<'py>(&self, py: Python<'py>, views: Vec<u8>) -> PyResult<Bound<'py, PyArray4<u8>>> {

@@ -5,18 +5,12 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import calmix
 
 onnxruntime = pytest.importorskip("onnxruntime")
-
-
-def run(command, *arguments, cwd):
-    """Ends with the output of a command that must succeed."""
-    ended = subprocess.run([str(command), *map(str, arguments)], cwd=cwd, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
 
 
 def rows_of(text):
@@ -34,18 +28,20 @@ def assert_same(answers, model, rows, most):
 
 
 @pytest.fixture(scope="module")
-def of_vectors(command, digits, tmp_path_factory):
+def of_vectors(calmix_in, run_of_digits, digits):
     """An exported model of vectors, and what the command predicts."""
-    folder = tmp_path_factory.mktemp("vectors")
-    X, y, _ = digits
-    np.save(folder / "vectors.npy", X[:1200])
-    np.save(folder / "new.npy", X[1200:])
-    labels = "".join(f"{row},{label}\n" for row, label in enumerate(y[:1200]) if label >= 0)
-    (folder / "labels.csv").write_text("id,label\n" + labels)
-    run(command, "train", "--features", "vectors.npy", "--labels", "labels.csv", "--run-dir", "run", cwd=folder)
-    run(command, "export", "run", "--to", "model", "--precision", "0.8", cwd=folder)
+    calmix_in(run_of_digits, "export", "run", "--to", "model", "--precision", "0.8")
     predict = ["predict", "run", "new.npy", "--probabilities", "--precision", "0.8", "--format", "jsonl"]
-    return folder, rows_of(run(command, *predict, cwd=folder)), X[1200:]
+    return run_of_digits, rows_of(calmix_in(run_of_digits, *predict)), digits[0][1200:]
+
+
+@pytest.fixture(scope="module")
+def of_images(calmix_in, run_of_images):
+    """An exported model of images, what the command predicts, and the paths."""
+    calmix_in(run_of_images, "export", "run", "--to", "model", "--precision", "0.8")
+    predict = ["predict", "run", "new", "--probabilities", "--precision", "0.8", "--format", "jsonl"]
+    rows = rows_of(calmix_in(run_of_images, *predict))
+    return run_of_images, rows, [run_of_images / row["path"] for row in rows]
 
 
 def test_vectors_have_the_answers_of_the_command(of_vectors):
@@ -54,6 +50,41 @@ def test_vectors_have_the_answers_of_the_command(of_vectors):
     assert (model.coverage, model.precision, len(model.classes)) == (0.9, 0.8, 10)
     assert_same(model.predict(vectors), model, rows, 1e-5)
     assert_same(model.predict(vectors.astype(np.float64), batch=7), model, rows, 1e-5)
+
+
+def test_images_as_files_and_as_bytes_have_the_answers_of_the_command(of_images):
+    folder, rows, paths = of_images
+    model = calmix.Model(folder / "model", threads=1)
+    contents = [path.read_bytes() for path in paths]
+    assert_same(model.predict(paths), model, rows, 1e-5)
+    assert_same(model.predict(contents, batch=3), model, rows, 1e-5)
+    assert_same(model.predict(pd.Series(contents, index=range(7, -1, -1))), model, rows, 1e-5)
+    with pytest.raises(ValueError, match="image 4: "):
+        model.predict([*contents[:4], contents[4][:60], *contents[5:]], batch=2)
+    with pytest.raises(ValueError, match="image 1: .*paths, bytes and arrays are not mixed"):
+        model.predict([np.zeros((8, 8, 3), np.uint8), contents[0]])
+    with pytest.raises(ValueError, match="row 1 has no image"):
+        model.predict(pd.Series([contents[0], None]))
+    with pytest.raises(ValueError, match="several"):
+        model.predict(pd.DataFrame({"a": contents, "b": contents}))
+
+
+def test_frames_have_the_columns_of_the_command(of_vectors):
+    folder, rows, vectors = of_vectors
+    model = calmix.Model(folder / "model", threads=1)
+    index = [f"sample {row}" for row in range(len(rows))][::-1]
+    frame = model.predict_frame(pd.DataFrame(vectors, index=index).astype("Float32"))
+    assert list(frame.index) == index
+    assert list(frame.columns) == ["label", "confidence", "set", "abstain", *(f"p({name})" for name in model.classes)]
+    for column in ["label", "set", "abstain"]:
+        assert frame[column].tolist() == [row[column] for row in rows], column
+    wanted = np.array([row["probabilities"] for row in rows])
+    assert np.abs(frame.to_numpy()[:, 4:].astype(float) - wanted).max() <= 1e-5
+    assert list(model.predict_frame(vectors).index) == list(range(len(rows)))
+    with pytest.raises(ValueError, match="vectors: row 3 contains NaN"):
+        holes = pd.DataFrame(vectors).astype("Float32")
+        holes.iloc[3, 2] = pd.NA
+        model.predict(holes)
 
 
 def test_wrong_inputs_are_refused(of_vectors, tmp_path):

@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from calmix import _calmix
 from calmix.arrays import as_array, as_vectors
+from calmix.frames import answer_frame, as_rows, column_names
 from calmix.groups import group_numbers
 from calmix.labels import encoded_classes, present_labels, values_or_none
-from calmix.scikit_learn import from_sklearn
+from calmix.scikit_learn import MetadataRequests, from_sklearn
 from calmix.settings import as_settings
 
 SetRule = Literal["lac", "aps", "lac-by-class"]
@@ -84,7 +85,7 @@ class MixEstimate:
     tested: it takes 30 rows, and a fit with 2,500 unlabelled samples."""
 
 
-class CalmixClassifier:
+class CalmixClassifier(MetadataRequests):
     """Trains heads on embeddings, and keeps the one with the lowest out-of-fold NLL.
 
     Samples whose label is −1 are unlabelled, and are trained on too. `None`, NaN, pandas' NA, empty strings and masked entries
@@ -259,6 +260,22 @@ class CalmixClassifier:
             warnings.warn(missing, stacklevel=2)
         return np.ma.masked_array(self.classes_[labels], mask=abstain)
 
+    def predict_frame(
+        self, X: Any, coverage: float = 0.9, precision: float = 0.95, *, rule: SetRule = "lac"
+    ) -> Any:
+        """Returns the answers as a data frame with the columns of `calmix predict --probabilities`.
+
+        These are `label`, `confidence`, `set` (a list, the most probable class first), `abstain`, and `p(CLASS)` for each class.
+        The frame is one of Polars or PyArrow if X is, otherwise of pandas, with the index of X if it has one. `coverage`,
+        `precision` and the warnings are those of `predict_set` and `predict_or_abstain`.
+        """
+        probabilities = self.predict_proba(X)
+        members = self.predict_set(X, coverage, rule=rule)
+        answers = self.predict_or_abstain(X, precision)
+        abstain = np.ma.getmaskarray(answers)
+        confidence = probabilities.max(axis=1)
+        return answer_frame(X, self.classes_, answers.data, confidence, probabilities, members, abstain)
+
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Returns the accuracy on the labelled rows; those that `fit` takes for unlabelled are ignored."""
         predicted = self.predict(X)
@@ -401,7 +418,7 @@ def _uncalibrated(held_out: int, min_labels: int) -> str:
 
 def _vectors(X: ArrayLike, *, views: bool) -> NDArray[np.float32]:
     """X as float32 of shape (n, views, d); the views are 1 if it has two dimensions."""
-    array = as_array(X, "X")
+    array = as_rows(X, "X")
     if array.dtype.kind == "O":
         pandas = sys.modules.get("pandas")
         if pandas is not None:
@@ -430,7 +447,7 @@ def _vectors(X: ArrayLike, *, views: bool) -> NDArray[np.float32]:
 
 def _feature_names(X: object) -> NDArray[Any] | None:
     """The names of the columns of a data frame, if all are strings."""
-    columns = getattr(X, "columns", None)
+    columns = column_names(X)
     if columns is None:
         return None
     names = np.asarray(columns, dtype=object)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calmix.arrays import as_array
+from calmix.frames import as_column
 from calmix.scikit_learn import from_sklearn
 
 
@@ -61,6 +62,7 @@ def present_labels(y: ArrayLike, rows: int) -> tuple[NDArray[Any], NDArray[np.bo
 
 def one_dimensional(values: Any, name: str) -> Any:
     """Values with one dimension: a series or an index of pandas, a masked array, or an array."""
+    values = as_column(values)
     array = values if is_of_pandas(values) or isinstance(values, np.ma.MaskedArray) else as_array(values, name)
     if len(array.shape) == 2 and array.shape[1] == 1:
         warning = from_sklearn("exceptions", "DataConversionWarning") or UserWarning

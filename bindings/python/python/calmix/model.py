@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from calmix import _calmix
-from calmix.arrays import as_array, as_vectors
+from calmix.arrays import as_vectors
+from calmix.frames import answer_frame, as_rows, values_of
 from calmix.model_notes import ModelNotes
 
 _Path = str | os.PathLike[str]
 # The output that inputs are compared by.
 _FEATURES = "reference_features"
+# What a model in use consists of; the Hub's folder also has weights for PyTorch.
+_FILES = ["model.onnx", "reference.safetensors"]
 
 
 @dataclass(frozen=True)
@@ -127,14 +130,76 @@ class Model:
             except (OverflowError, ValueError) as error:
                 raise ValueError(f"{file}: its notes on images are wrong: {error}") from error
 
-    def predict(self, inputs: _Path | Iterable[_Path] | Iterable[ArrayLike] | ArrayLike, *, batch: int = 64) -> Answers:
+    @classmethod
+    def from_pretrained(
+        cls,
+        repository: str,
+        *,
+        revision: str | None = None,
+        token: str | bool | None = None,
+        cache_dir: _Path | None = None,
+        local_files_only: bool = False,
+        threads: int | None = None,
+    ) -> Model:
+        """Loads a model that was uploaded to the Hugging Face Hub, from a folder of `calmix export RUN --to FOLDER --hub`.
+
+        The package `huggingface_hub` downloads it into its cache, with its own variables, such as `HF_TOKEN` and `HF_ENDPOINT`.
+
+        Parameters
+        ----------
+        repository : str
+            The repository, `"owner/name"`.
+        revision : str or None
+            A branch, a tag or a commit. The commit of a model that you have tested is the safest.
+        token : str, bool or None
+            A token for private repositories; by default the one that `hf auth login` stored.
+        local_files_only : bool
+            Whether to use the cache alone, without the network.
+        threads : int or None
+            As for `Model`.
+        """
+        try:
+            from huggingface_hub import snapshot_download
+        except ImportError as error:
+            raise ImportError("from_pretrained downloads with huggingface_hub: pip install huggingface_hub") from error
+        folder = snapshot_download(
+            repository,
+            revision=revision,
+            token=token,
+            cache_dir=cache_dir,
+            local_files_only=local_files_only,
+            allow_patterns=_FILES,
+        )
+        return cls(folder, threads=threads)
+
+    def predict_frame(self, inputs: Any, *, batch: int = 64) -> Any:
+        """Returns the answers as a data frame with the columns of `calmix predict --probabilities`.
+
+        These are `label`, `confidence`, `set` (a list, the most probable class first), `abstain`, and `p(CLASS)` for each class.
+        The frame is one of Polars or PyArrow if `inputs` is, otherwise of pandas, with the index of `inputs` if it has one.
+
+        Parameters
+        ----------
+        inputs : path, paths, arrays or frame
+            As for `predict`.
+        batch : int
+            Images in memory at a time.
+        """
+        answers = self.predict(inputs, batch=batch)
+        classes = np.array(self.classes, dtype=object)
+        return answer_frame(
+            inputs, classes, answers.label, answers.confidence, answers.probabilities, answers.set, answers.abstain
+        )
+
+    def predict(self, inputs: Any, *, batch: int = 64) -> Answers:
         """Returns the answers for images or vectors.
 
         Parameters
         ----------
-        inputs : path, paths or arrays
-            For a model of images: files, or arrays of shape (height, width, 3), uint8, red, green and blue. For a model of vectors:
-            an array of shape (n, width).
+        inputs : path, paths, arrays or frame
+            For a model of images: files, their contents as bytes, or arrays of shape (height, width, 3), uint8, red, green and
+            blue. For a model of vectors: an array of shape (n, width). Both may be a column or a frame of pandas, Polars or PyArrow:
+            one column of paths, of bytes or of vectors, or a column for each number of a vector.
         batch : int
             Images in memory at a time.
         """
@@ -144,9 +209,9 @@ class Model:
             rows = self._vectors(inputs)
             found = [self._run(rows[start : start + batch]) for start in range(0, len(rows), batch)]
         else:
-            images: Sequence[Any] = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)  # type: ignore[arg-type]
-            chunks = [images[start : start + batch] for start in range(0, len(images), batch)]
-            found = [self._run(self._pixels(chunk)) for chunk in chunks]
+            images = [inputs] if isinstance(inputs, (str, os.PathLike, bytes)) else values_of(inputs)
+            starts = range(0, len(images), batch)
+            found = [self._run(self._pixels(images[start : start + batch], start)) for start in starts]
         if not found:
             raise ValueError("there is nothing to predict")
         outputs = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
@@ -180,7 +245,7 @@ class Model:
         return Verdict(**{**found, "strangest": [int(row) for row in found.get("strangest", [])]})
 
     def _vectors(self, inputs: Any) -> NDArray[np.float32]:
-        rows = as_array(inputs, "vectors")
+        rows = as_rows(inputs, "vectors")
         if rows.ndim != 2 or rows.shape[1] != self._width:
             raise ValueError(f"the model reads vectors of shape (n, {self._width}), but these are {rows.shape}")
         return as_vectors(rows, "vectors")
@@ -199,15 +264,20 @@ class Model:
             raise ValueError(f"{self._file}: it answers with a label that is not one of its {len(self.classes)} classes")
         return found
 
-    def _pixels(self, images: Sequence[Any]) -> NDArray[np.uint8]:
+    def _pixels(self, images: Sequence[Any], first: int) -> NDArray[np.uint8]:
+        """The pixels of images, of which the first has this number in messages."""
         assert self._view is not None
         if all(isinstance(image, (str, os.PathLike)) for image in images):
             return self._view.of_files([os.fspath(image) for image in images])
+        if all(isinstance(image, bytes) for image in images):
+            return self._view.of_bytes(list(images), first)
         views = []
-        for image in images:
+        for number, image in enumerate(images, first):
             pixels = np.ascontiguousarray(image)
             if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
-                message = f"an image is an array of shape (height, width, 3), uint8, but this is {pixels.shape}, {pixels.dtype}"
-                raise ValueError(message)
+                raise ValueError(
+                    f"image {number}: an array of shape (height, width, 3), uint8, was expected, but this is {pixels.shape}, "
+                    f"{pixels.dtype}; paths, bytes and arrays are not mixed"
+                )
             views.append(self._view.of_pixels(pixels))
         return np.concatenate(views)
