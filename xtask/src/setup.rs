@@ -44,6 +44,16 @@ pub(crate) const PYARROW: &str = "pyarrow==26.0.1";
 pub(crate) const DUCKDB: &str = "duckdb==2.0.0";
 /// The Python package that serves S3 in the tests of object storage, which find its environment in the same way.
 pub(crate) const MOTO: &str = "moto[server]==5.2.5";
+/// The Python packages of the servers in docs/guides/serving.md, and of the tests of `calmix.mlflow`, which are those of the
+/// nightly tier: MLflow brings FastAPI and a hundred megabytes.
+pub(crate) const MLFLOW: &[&str] = &[
+    "mlflow==3.17.2",
+    venv::NUMPY,
+    "pandas==3.1.1",
+    ONNXRUNTIME,
+    "tritonclient[grpc]==2.73.0",
+    "pytest==9.2.0",
+];
 /// The Python packages that the tests of `calmix report` compare with, beside the PyTorch of libtorch.
 pub(crate) const TORCHMETRICS: &[&str] =
     &["torchmetrics==1.9.0", "lightning-utilities==0.15.2", "packaging==25.0"];

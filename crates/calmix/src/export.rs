@@ -5,10 +5,13 @@
 pub(crate) mod card;
 pub(crate) mod example;
 pub(crate) mod export_folder;
+pub(crate) mod hub;
 pub(crate) mod metadata;
+pub(crate) mod mlflow_model;
 pub(crate) mod model_parts;
 pub(crate) mod pytorch;
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -23,7 +26,7 @@ use calmix_run::tensor_files::reference_file::MAX_REFERENCE_BYTES;
 
 use self::card::Card;
 use self::example::ExampleInput;
-use self::export_folder::MODEL;
+use self::export_folder::{Files, MODEL};
 use self::metadata::{calibrator_of, metadata, thresholds};
 use self::model_parts::ModelParts;
 use crate::error::CliError;
@@ -39,15 +42,44 @@ const REFERENCE: &str = "reference.safetensors";
 /// The name of the model card.
 const CARD: &str = "README.md";
 
+/// A model to export.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Export<'a> {
+    /// The name of the model in its card.
+    pub name: &'a str,
+    /// The folder of the run.
+    pub run: &'a Path,
+    /// The model and its guarantees.
+    pub rule: &'a PredictionRule,
+    /// What new samples are compared with.
+    pub check: &'a ShiftCheck,
+    /// The requested coverage and precision.
+    pub options: &'a ModelOptions,
+    pub purpose: Purpose<'a>,
+}
+
+/// Where the folder is going to be used.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Purpose<'a> {
+    pub mlflow: bool,
+    /// The licence in the model card on the Hub, if the folder is for the Hub.
+    pub hub: Option<&'a str>,
+}
+
 /// Writes a model and its example into a new folder, and prints the files. `logits` are those that calmix computes for `input`,
 /// in f32.
 pub(crate) fn write(
     folder: &Path,
-    run: &Path,
-    (rule, check): (&PredictionRule, &ShiftCheck),
-    options: &ModelOptions,
+    export: &Export<'_>,
     (input, logits): (&ExampleInput, &[f32]),
 ) -> Result<()> {
+    export_folder::write(folder, &files(export, (input, logits))?)?;
+    print(&written(folder, export))
+}
+
+/// Returns the files of a model and its example.
+pub(crate) fn files(export: &Export<'_>, (input, logits): (&ExampleInput, &[f32])) -> Result<Files> {
+    let Export { name, run, rule, check, options, purpose } = *export;
     let model_files = ModelFiles::open(run)?;
     let parts = ModelParts::read(&model_files)?;
     let metadata = metadata(rule, options)?;
@@ -62,18 +94,34 @@ pub(crate) fn write(
         let reference = safe_open::read(&model_files.path(RunFile::Reference)?, MAX_REFERENCE_BYTES)?;
         files.push((PathBuf::from(REFERENCE), reference));
     }
-    let name = folder.file_name().unwrap_or_default().to_string_lossy();
     // A copied model may lack these files.
     let has_summary = safe_open::exists(&model_files.path(RunFile::Summary)?);
     let summary = has_summary.then(|| read::summary(run)).transpose()?;
     let result = read::result(run)?;
-    let card = Card { name: &name, rule, options, summary: summary.as_ref(), result: result.as_ref() };
+    let diagram = if purpose.hub.is_some() && has_summary { hub::reliability_diagram(run)? } else { None };
+    let card = Card {
+        name,
+        rule,
+        options,
+        summary: summary.as_ref(),
+        result: result.as_ref(),
+        licence: purpose.hub,
+        diagram: diagram.is_some().then_some(hub::DIAGRAM),
+    };
     files.push((PathBuf::from(CARD), card.text().into_bytes()));
+    if let Some(diagram) = diagram {
+        files.push((PathBuf::from(hub::DIAGRAM), diagram.into_bytes()));
+    }
+    if purpose.hub.is_some() {
+        hub::add_config(&mut files, &metadata)?;
+    }
+    if purpose.mlflow {
+        files.extend(mlflow_model::files(rule.info(), input)?);
+    }
     for (name, bytes) in example::files(input, logits, rule)? {
         files.push((Path::new(example::FOLDER).join(name), bytes));
     }
-    export_folder::write(folder, &files)?;
-    print(&written(folder, rule))
+    Ok(files)
 }
 
 /// Returns the bytes of `model.onnx`.
@@ -97,7 +145,8 @@ fn onnx(
 }
 
 /// Describes the written files.
-fn written(folder: &Path, rule: &PredictionRule) -> String {
+fn written(folder: &Path, export: &Export<'_>) -> String {
+    let rule = export.rule;
     let info = rule.info();
     let classes = info.classes.len();
     let input = match info.pixels() {
@@ -105,16 +154,31 @@ fn written(folder: &Path, rule: &PredictionRule) -> String {
         None => format!("vectors, float32, N × {}", info.head.as_ref().map_or(0, |head| head.features)),
     };
     let guaranteed = if rule.guarantee().sets().is_some() { ", set, abstain" } else { "" };
+    let config = match export.purpose.hub {
+        Some(_) => "its notes as JSON, for the Hub",
+        None => "for timm.create_model(\"local-dir:…\"), with model.safetensors",
+    };
     let mut lines = vec![
         (MODEL, format!("input {input};")),
         ("", format!("outputs logits, probabilities, label, confidence{guaranteed}; {classes} classes")),
         (CARD, "model card: how to use it, what its outputs mean, metrics with intervals".to_owned()),
         (pytorch::MODULE, "its logits as a PyTorch module".to_owned()),
         (REFERENCE, "what `calmix.Model` compares new samples with".to_owned()),
-        (CONFIG, "for timm.create_model(\"local-dir:…\"), with model.safetensors".to_owned()),
+        (CONFIG, config.to_owned()),
+        (hub::DIAGRAM, "reliability diagram, in the model card".to_owned()),
+        (mlflow_model::MODEL, "MLflow model, with requirements.txt and input_example.json".to_owned()),
         (example::FOLDER, "an example: inputs, and the outputs that calmix computes".to_owned()),
     ];
     lines.retain(|(name, _)| name.is_empty() || folder.join(name).exists());
     let lines: Vec<String> = lines.iter().map(|(name, what)| format!("  {name:<16} {what}\n")).collect();
-    format!("written to {}:\n{}", shell_quoted(folder), lines.concat())
+    let mut text = format!("written to {}:\n{}", shell_quoted(folder), lines.concat());
+    if export.purpose.mlflow {
+        let _ =
+            writeln!(text, "serve it: mlflow models serve -m {} --env-manager local", shell_quoted(folder));
+    }
+    if export.purpose.hub.is_some() {
+        let repository = shell_quoted(&Path::new("OWNER").join(export.name));
+        let _ = writeln!(text, "upload it: hf upload {repository} {}", shell_quoted(folder));
+    }
+    text
 }

@@ -9,12 +9,15 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::step::TESTED;
-use crate::setup::{ONNXRUNTIME, TORCHMETRICS, venv};
+use crate::setup::{MLFLOW, ONNXRUNTIME, PYARROW, TORCHMETRICS, venv};
 use crate::workspace;
 
 /// The packages that the tests use: the peers of the estimator and of the measures, and runtimes of exported models.
 pub(crate) const TESTS: &[&str] =
     &[venv::NUMPY, "scikit-learn==1.9.1", "pandas==3.1.1", "pytest==9.2.0", ONNXRUNTIME];
+
+/// Further packages that the package works with, in an environment of their own.
+const NEIGHBOURS: &[&str] = &["polars==2.1.0", "huggingface_hub==2.4.0"];
 
 /// netcal with the dependencies of its metrics; those of its other modules are large.
 const NETCAL: &[&str] = &[
@@ -37,16 +40,23 @@ const DRAWN_MEASURES: &str = "drawn_measures";
 pub(crate) fn check() -> Result<()> {
     let built = build()?;
     let package = package(&built)?;
-    let mut command = pytest(&[&package, &torch()?])?;
+    let neighbours = venv::site_packages(&venv::python(NEIGHBOURS)?)?;
+    let pyarrow = venv::site_packages(&venv::python(&[PYARROW])?)?;
+    let mut command = pytest(&[&package, &torch()?, &pyarrow, &neighbours])?;
     command.env("CALMIX_PROGRAM", built.join("calmix"));
     command.env("CALMIX_DRAWN_MEASURES", built.join("examples").join(DRAWN_MEASURES));
     command.args(["--doctest-modules", "tests"]).arg(package.join("calmix"));
     run(command)
 }
 
-/// Builds the package and compares its measures with torchmetrics, netcal and scikit-learn, and its planner with the engine.
+/// Builds the package, runs its models in MLflow, and compares its measures with torchmetrics, netcal and scikit-learn, and its
+/// planner with the engine.
 pub(crate) fn check_peers() -> Result<()> {
-    let package = package(&build()?)?;
+    let built = build()?;
+    let package = package(&built)?;
+    let mut mlflow = pytest_of(&venv::python(MLFLOW)?, &[&package, &torch()?])?;
+    mlflow.env("CALMIX_PROGRAM", built.join("calmix")).arg("tests/test_mlflow.py");
+    run(mlflow)?;
     let planner_case = planner_case()?;
     let python = venv::python(TESTS)?;
     let torchmetrics = venv::unpacked(&python, TORCHMETRICS)?;
@@ -83,7 +93,12 @@ fn planner_case() -> Result<PathBuf> {
 
 /// Returns pytest in the folder of the package, with these folders on Python's path.
 fn pytest(folders: &[&Path]) -> Result<Command> {
-    let mut command = Command::new(venv::python(TESTS)?);
+    pytest_of(&venv::python(TESTS)?, folders)
+}
+
+/// Returns pytest of an interpreter, in the same folder.
+fn pytest_of(python: &Path, folders: &[&Path]) -> Result<Command> {
+    let mut command = Command::new(python);
     command.current_dir(workspace::root().join("bindings/python"));
     command.env("PYTHONPATH", std::env::join_paths(folders)?).env("PYTHONDONTWRITEBYTECODE", "1");
     command.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]);

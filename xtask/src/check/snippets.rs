@@ -61,7 +61,7 @@ fn run(tier: Tier) -> Result<()> {
         jobs.extend(planned.jobs);
     }
     ensure!(refused.is_empty(), "these blocks are neither run nor marked:\n  {}", refused.join("\n  "));
-    let environment = Environment::new()?;
+    let environment = Environment::new(tier)?;
     environment.check_failures()?;
     let inline = environment.check_inline(&documents)?;
     environment.run_all(&jobs)?;

@@ -15,7 +15,7 @@ use crate::model::options::ModelOptions;
 /// Writes a new folder with `model.onnx`, a model card, and an example with its outputs. The graph has the normalisation, the
 /// network or the head, the calibrator, and the thresholds of prediction sets and answers in it: nothing is left to configure.
 /// Resizing stays outside, because runtimes disagree about it; the model card has the lines that do it. Beside it are the weights
-/// for PyTorch: as timm loads them, or with a module in plain PyTorch, `model.py`.
+/// for PyTorch: as timm loads them, or with a module in plain PyTorch, `model.py`. With --mlflow, the folder is an MLflow model too.
 #[derive(Debug, Args)]
 #[command(after_long_help = OUTPUTS)]
 pub struct ExportArgs {
@@ -34,9 +34,27 @@ pub struct ExportArgs {
     /// Share of the answers that must be right; the model abstains from less confident ones
     #[arg(long, default_value_t = ModelOptions::default().precision)]
     pub precision: f64,
+    /// Also make the folder an MLflow model: MLmodel with a signature, pinned requirements and an input example
+    #[arg(long)]
+    pub mlflow: bool,
+    /// Also write what a repository of the Hugging Face Hub shows: a licence, the reliability diagram, config.json
+    #[arg(long)]
+    pub hub: bool,
+    /// Licence of the model on the Hub, by its identifier there, such as apache-2.0
+    #[arg(long, value_name = "ID", requires = "hub", default_value = "unknown", value_parser = licence)]
+    pub licence: String,
     /// Threads for the network, which computes the example [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub threads: Option<u16>,
+}
+
+/// Reads the identifier of a licence, in the characters that the Hub's have.
+fn licence(id: &str) -> Result<String, String> {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
+    if (1..=64).contains(&id.len()) && id.bytes().all(is_plain) {
+        return Ok(id.to_owned());
+    }
+    Err("not an identifier of a licence, such as mit, apache-2.0, cc-by-4.0, other".to_owned())
 }
 
 const OUTPUTS: &str = "\

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::args::export::ExportArgs;
 use crate::error::exit::Exit;
-use crate::export;
+use crate::export::{self, Export, Purpose};
 use crate::model::folder::with_model;
 use crate::model::loaded_model::LoadedModel;
 use crate::process::stop::Stop;
@@ -19,6 +19,11 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Exit> {
         warn(&sentence);
     }
     let (input, logits) = model.example()?;
-    export::write(&args.to, folder, (model.rule(), model.shift_check()), &options, (&input, &logits))?;
+    let name = args.to.file_name().unwrap_or_default().to_string_lossy();
+    let purpose = Purpose { mlflow: args.mlflow, hub: args.hub.then_some(args.licence.as_str()) };
+    let rule = model.rule();
+    let check = model.shift_check();
+    let export = Export { name: &name, run: folder, rule, check, options: &options, purpose };
+    export::write(&args.to, &export, (&input, &logits))?;
     Ok(Exit::Done)
 }

@@ -1,7 +1,8 @@
-//! `calmix push`: sends the metrics of a run to a tracking server.
+//! `calmix push`: sends the metrics of a run, and its model, to a tracking server.
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -18,14 +19,19 @@ use calmix_run::read::inspect;
 use calmix_run::run::{Paths, RunFile};
 use calmix_run::sink::numbers;
 
+use crate::args::predict::check_shares;
 use crate::args::push::PushArgs;
 use crate::command::compare::settings;
 use crate::error::CliError;
 use crate::error::exit::Exit;
+use crate::export::{self, Export, Purpose};
+use crate::model::folder::with_model;
+use crate::model::loaded_model::LoadedModel;
+use crate::model::options::ModelOptions;
 use crate::output::format::counted;
 use crate::process::stop::{POLL_INTERVAL, Stop};
 use crate::remote::mlflow::{MetricPoint, Server, TrackedRun};
-use crate::terminal::{print, status};
+use crate::terminal::{print, status, warn};
 
 /// The time between two reads of a run that is still training.
 const RUN_POLL_INTERVAL: Duration = Duration::from_secs(5);
@@ -34,18 +40,20 @@ impl PushArgs {
     /// Sends on a separate thread, so that signals are handled while a server does not respond. The next push does not send
     /// points again that have arrived by then.
     pub fn run(self) -> Result<Exit> {
-        let stop = Stop::listen()?;
+        check_shares(self.coverage, self.precision)?;
+        let stop = Arc::new(Stop::listen()?);
         let (sender, ended) = mpsc::channel();
+        let while_sending = Arc::clone(&stop);
         let sending = thread::spawn(move || {
             // After a signal, the receiver is gone.
-            let _ = sender.send(self.send());
+            let _ = sender.send(self.send(&while_sending));
         });
         loop {
             match ended.recv_timeout(POLL_INTERVAL) {
                 Ok(sent) => return sent.map(|()| Exit::Done),
                 Err(RecvTimeoutError::Timeout) if stop.flag().load(Ordering::Relaxed) => {
                     status("stopped; the same command sends the rest");
-                    return Ok(stop.exit());
+                    return Ok(if stop.is_by_term() { Exit::Requeue } else { Exit::Interrupted });
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
@@ -60,8 +68,11 @@ impl PushArgs {
     }
 
     /// Sends the points that the server does not have; with `--follow` until the run is finished.
-    fn send(&self) -> Result<()> {
+    fn send(&self, stop: &Stop) -> Result<()> {
         let server = Server::new(&self.mlflow)?;
+        if self.model && !self.follow {
+            with_model(&self.run, "push --model", &[])?;
+        }
         if !read::has_begun(&self.run) {
             return Err(RunError::NoRun { path: self.run.clone() }.into());
         }
@@ -110,7 +121,29 @@ impl PushArgs {
             shown(&tracked.id),
             shown(&tracked.server.address),
             shown(&self.experiment)
-        ))
+        ))?;
+        if self.model { self.send_model(&tracked, &name, stop) } else { Ok(()) }
+    }
+
+    /// Exports the model of the run, and logs it unless the server has the same one.
+    fn send_model(&self, tracked: &TrackedRun, name: &str, stop: &Stop) -> Result<()> {
+        let run = with_model(&self.run, "push --model", &[])?;
+        let options =
+            ModelOptions { coverage: self.coverage, precision: self.precision, ..ModelOptions::default() };
+        let Some(model) = LoadedModel::load(run, &options, stop)? else { return Ok(()) };
+        for sentence in model.rule().guarantee().missing() {
+            warn(&sentence);
+        }
+        let (input, logits) = model.example()?;
+        let purpose = Purpose { mlflow: true, hub: None };
+        let rule = model.rule();
+        let check = model.shift_check();
+        let export = Export { name, run, rule, check, options: &options, purpose };
+        let files = export::files(&export, (&input, &logits))?;
+        let logged = tracked.log_model(&files, name)?;
+        let uri = format!("models:/{}", shown(&logged.id));
+        let what = if logged.is_new { "model sent" } else { "the server has this model" };
+        print(&format!("{what}: {uri}\nserve it: mlflow models serve -m {uri} --env-manager local"))
     }
 }
 

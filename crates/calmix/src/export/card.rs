@@ -29,7 +29,19 @@ pub(crate) struct Card<'a> {
     pub summary: Option<&'a RunSummary>,
     /// The run's `result.json`, if available.
     pub result: Option<&'a RunResult>,
+    /// The licence on the Hub, by its identifier there.
+    pub licence: Option<&'a str>,
+    /// The file of the reliability diagram, if there is one.
+    pub diagram: Option<&'a str>,
 }
+
+/// The labels that a card has metrics of, the best first: none was seen by the model that predicted it. Each with the split of the
+/// dataset in the Hub's words.
+const SHOWN: [(EvalSet, &str, &str); 3] = [
+    (EvalSet::Test, "test", "test samples"),
+    (EvalSet::Validation, "validation", "validation samples"),
+    (EvalSet::OutOfFold, "train", "training labels, each predicted by a model that was trained without it"),
+];
 
 /// The name, the value and the interval of a metric.
 type MeasuredMetric = (&'static str, f64, Interval);
@@ -50,27 +62,40 @@ impl Card<'_> {
         self.rule.info()
     }
 
-    /// Returns the evaluation on test samples.
-    fn test(&self) -> Option<&Evaluation> {
-        self.result?.evaluations.iter().find(|evaluation| evaluation.split == EvalSet::Test)
+    /// Returns the evaluation that the card shows, with the split and the samples that it is on.
+    fn evaluation(&self) -> Option<(&Evaluation, &'static str, &'static str)> {
+        let evaluations = &self.result?.evaluations;
+        let of = |split: EvalSet| evaluations.iter().find(|evaluation| evaluation.split == split);
+        SHOWN.iter().find_map(|&(set, split, samples)| Some((of(set)?, split, samples)))
     }
 
     fn front_matter(&self) -> String {
         let task =
             if self.info().reads_vectors() { "tabular-classification" } else { "image-classification" };
+        let licence = self.licence.map_or_else(String::new, |id| format!("license: {}\n", quoted(id)));
         let mut text = format!(
-            "---\nlibrary_name: onnx\npipeline_tag: {task}\ntags:\n- calmix\n- calibration\n- conformal-prediction\n- onnx\n"
+            "---\n{licence}library_name: onnx\npipeline_tag: {task}\ntags:\n- calmix\n- calibration\n- conformal-prediction\n- onnx\n"
         );
-        if let Some((summary, test)) = self.summary.zip(self.test()) {
+        if let Some((summary, (evaluation, split, _))) = self.summary.zip(self.evaluation()) {
             let name = quoted(self.name);
             let dataset = quoted(&summary.dataset);
-            let metrics = calibrated_metrics(test);
+            let Metrics { error, ece_15, nll, brier, .. } = calibrated_metrics(evaluation);
             let _ = write!(
                 text,
-                "model-index:\n- name: {name}\n  results:\n  - task:\n      type: {task}\n    dataset:\n      name: {dataset}\n      \
-                 type: {dataset}\n      split: test\n    metrics:\n    - type: accuracy\n      value: {}\n",
-                1.0 - metrics.error
+                "metrics:\n- accuracy\n- brier_score\nmodel-index:\n- name: {name}\n  results:\n  - task:\n      type: {task}\n    \
+                 dataset:\n      name: {dataset}\n      type: {dataset}\n      split: {split}\n    metrics:\n"
             );
+            let measured = [
+                ("accuracy", "accuracy", 1.0 - error),
+                ("ece", "ECE, 15 bins", *ece_15),
+                ("nll", "NLL", *nll),
+                ("brier_score", "Brier score", *brier),
+            ];
+            // Numbers that are not finite have no place in the JSON that the Hub makes of it.
+            for (kind, name, value) in measured.into_iter().filter(|(_, _, value)| value.is_finite()) {
+                let _ =
+                    writeln!(text, "    - type: {kind}\n      name: {}\n      value: {value}", quoted(name));
+            }
         }
         text.push_str("---\n\n");
         text
@@ -173,17 +198,23 @@ impl Card<'_> {
     }
 
     fn metrics(&self) -> String {
-        let Some(test) = self.test() else {
-            return "There is no evaluation on test samples.\n".to_owned();
+        let Some((evaluation, _, samples)) = self.evaluation() else {
+            return "There is no evaluation.\n".to_owned();
         };
         let mut text = format!(
-            "On {} test samples, after calibration, with {}% confidence intervals:\n\n| metric | value | interval |\n|---|---|---|\n",
-            test.samples,
+            "On {} {samples}, after calibration, with {}% confidence intervals:\n\n| metric | value | interval |\n|---|---|---|\n",
+            evaluation.samples,
             (100.0 * LEVEL).round()
         );
-        for (name, value, Interval { low, high }) in metrics_with_intervals(test) {
+        for (name, value, Interval { low, high }) in metrics_with_intervals(evaluation) {
             let [value, low, high] = [value, low, high].map(four_digits);
             let _ = writeln!(text, "| {name} | {value} | {low} to {high} |");
+        }
+        if let Some(diagram) = self.diagram {
+            let _ = writeln!(
+                text,
+                "\n![Reliability diagram of these predictions, before and after calibration]({diagram})"
+            );
         }
         text
     }

@@ -15,6 +15,9 @@ use crate::error::CliError;
 /// The name of the graph.
 pub(crate) const MODEL: &str = "model.onnx";
 
+/// The files of an export: their names, which may contain one folder, and their contents.
+pub(crate) type Files = Vec<(PathBuf, Vec<u8>)>;
+
 /// The prefix of the scratch folder to which an export is written first.
 const SCRATCH_PREFIX: &str = ".calmix-export-";
 /// The hint for a destination that cannot be written to.
@@ -34,11 +37,11 @@ pub(crate) fn check(folder: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Writes files into a new folder; their names may contain one folder. The folder appears with its last file.
+/// Writes files into a new folder, which appears with its last file.
 ///
 /// # Errors
 /// If the folder exists by now, or nothing can be written there.
-pub(crate) fn write(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Result<()> {
+pub(crate) fn write(folder: &Path, files: &Files) -> Result<()> {
     check(folder)?;
     let parent = parent(folder);
     safe_open::create_folders(parent).map_err(|error| cannot_write(FileError::new(parent, error)))?;

@@ -5,6 +5,7 @@
 //! step are not sent again. The time of a point is the start of the run on the server plus a millisecond per step: a point that
 //! two simultaneous pushes send twice gives the same row in the server's table.
 
+mod logged_model;
 mod server;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,9 @@ use crate::error::CliError;
 /// The tag that identifies a run.
 const TAG: &str = "calmix_run";
 
+/// The beginning of the calls about logged models.
+const LOGGED_MODELS: &str = "logged-models";
+
 /// MLflow's limits per request.
 const MAX_METRICS: usize = 1_000;
 const MAX_PARAMS: usize = 100;
@@ -33,6 +37,8 @@ pub(crate) struct TrackedRun {
     pub(crate) server: Server,
     /// The id of the run on the server.
     pub(crate) id: String,
+    /// The id of its experiment.
+    experiment: String,
     start: i64,
     is_finished: bool,
     /// The last step of each metric on the server.
@@ -60,7 +66,7 @@ impl TrackedRun {
     ) -> Result<Self> {
         let experiment = experiment_id(&server, experiment)?;
         if let Some(id) = search(&server, &experiment, identity)?.into_iter().next() {
-            return Self::open(server, id);
+            return Self::open(server, id, experiment);
         }
         let tags = [(TAG, identity), ("mlflow.source.name", "calmix"), ("mlflow.source.type", "LOCAL")];
         let tags: Vec<Value> =
@@ -74,11 +80,11 @@ impl TrackedRun {
         if first_run != new_run {
             send_ok(&server, "runs/delete", Request::Post(&json!({ "run_id": new_run })))?;
         }
-        Self::open(server, first_run)
+        Self::open(server, first_run, experiment)
     }
 
     /// Reads from the server what has arrived.
-    fn open(server: Server, id: String) -> Result<Self> {
+    fn open(server: Server, id: String, experiment: String) -> Result<Self> {
         let found = send_ok(&server, "runs/get", Request::Get("run_id", &id))?;
         let info = &found["run"]["info"];
         let data = &found["run"]["data"];
@@ -92,7 +98,9 @@ impl TrackedRun {
         });
         let start = integer(&info["start_time"]).unwrap_or(0);
         let is_finished = info["status"] == "FINISHED";
-        Ok(Self { server, id, start, is_finished, arrived: arrived.collect(), params: params.collect() })
+        let arrived = arrived.collect();
+        let params = params.collect();
+        Ok(Self { server, id, experiment, start, is_finished, arrived, params })
     }
 
     /// Sends the recipe's keys that the server does not have. MLflow does not allow changing a key's value.
@@ -198,6 +206,7 @@ fn refusal(server: &Server, call: &str, answer: &Answer) -> CliError {
     let message: String = message.chars().take(MAX_MESSAGE_CHARS).collect();
     let hint = match answer.status {
         401 | 403 => UNAUTHORISED_HINT,
+        _ if call.starts_with(LOGGED_MODELS) => "a model needs a tracking server of MLflow 3",
         _ => "calmix needs a tracking server of MLflow 2 or later",
     };
     CliError::failed(format!("MLflow refused {call} with status {}: {}", answer.status, shown(message)))

@@ -16,7 +16,8 @@ use super::Job;
 use super::inline::{self, Help};
 use super::scenes::Scene;
 use crate::check::python;
-use crate::setup::{DUCKDB, MOTO, ONNX, PYARROW, onnxruntime, venv};
+use crate::check::tier::Tier;
+use crate::setup::{DUCKDB, MLFLOW, MOTO, ONNX, PYARROW, onnxruntime, venv};
 use crate::workspace;
 
 /// A scene whose blocks fail.
@@ -34,11 +35,11 @@ pub(super) struct Environment {
 
 impl Environment {
     /// Builds the programs and the Python package, and finds the packages that the snippets import.
-    pub(super) fn new() -> Result<Self> {
+    pub(super) fn new(tier: Tier) -> Result<Self> {
         let built = python::build()?;
         let python = venv::python(python::TESTS)?;
         let torch = venv::python(venv::PYTORCH)?;
-        let packages = [
+        let mut packages = vec![
             python::package(&built)?,
             // PyTorch comes first, because its NumPy may differ from that of the others.
             venv::site_packages(&torch)?,
@@ -47,7 +48,15 @@ impl Environment {
             venv::site_packages(&venv::python(ONNX)?)?,
         ];
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let programs = [&python, &torch].map(|python| python.parent().unwrap_or(Path::new("")).to_owned());
+        let mut interpreters = vec![python.clone(), torch];
+        if tier == Tier::Nightly {
+            // Servers, in the last place: the packages of the others come first.
+            let servers = venv::python(MLFLOW)?;
+            packages.push(venv::site_packages(&servers)?);
+            interpreters.push(servers);
+        }
+        let folder_of = |python: &PathBuf| python.parent().unwrap_or(Path::new("")).to_owned();
+        let programs: Vec<PathBuf> = interpreters.iter().map(folder_of).collect();
         let path = [built.clone()].into_iter().chain(programs).chain(std::env::split_paths(&path));
         let joined = |paths: &mut dyn Iterator<Item = PathBuf>| {
             std::env::join_paths(paths).map(|joined| joined.to_string_lossy().into_owned())

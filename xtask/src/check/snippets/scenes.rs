@@ -65,6 +65,11 @@ pub(super) static SCENES: &[Scene] = &[
     scene("docs/reference/report.md", "", &["short", "photos", "run_a", "run_b", "sweep_table_1"]),
     scene("docs/guides/rounds.md", "", &["short", "more_steps", "shards", "duckdb_program"]),
     scene(
+        "docs/guides/serving.md",
+        "",
+        &["short", "small_images", "photos", "backbone", "added_backbone", "head_run", "photo_files"],
+    ),
+    scene(
         "docs/guides/use-the-model.md",
         "",
         &["short", "photos", "more_photos", "run_a", "paths", "vectors", "vector_run", "more_vectors"],

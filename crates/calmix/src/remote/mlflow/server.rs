@@ -24,6 +24,9 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 /// The maximum size of a response in bytes.
 const MAX_ANSWER_BYTES: u64 = 64 << 20;
 
+/// The rate at which a file is sent at least.
+const MIN_BYTES_PER_SECOND: u64 = 100_000;
+
 const CERTIFICATES: &str = "MLFLOW_TRACKING_SERVER_CERT_PATH";
 const TIMEOUT: &str = "MLFLOW_HTTP_REQUEST_TIMEOUT";
 
@@ -50,6 +53,9 @@ pub(super) enum Request<'a> {
     /// GET with a query of one key and its value, which is percent-encoded.
     Get(&'a str, &'a str),
     Post(&'a Value),
+    Patch(&'a Value),
+    /// PUT with the content of a file.
+    Put(&'a [u8]),
 }
 
 impl Server {
@@ -69,7 +75,7 @@ impl Server {
 
     /// Sends a request to a path below the address.
     pub(super) fn send(&self, path: &str, request: Request<'_>) -> Result<Answer, CliError> {
-        let deadline = Instant::now() + self.timeout;
+        let deadline = Instant::now() + self.timeout + upload_time(request);
         let failed = |error: ureq::Error| self.failure(&error);
         let mut uri: Uri =
             format!("{}{path}", self.address).parse().map_err(|error: ureq::http::uri::InvalidUri| {
@@ -87,6 +93,14 @@ impl Server {
                 Request::Post(body) => {
                     let post = self.with_config(self.agent.post(&uri), &uri, left)?;
                     post.content_type("application/json").send(body.to_string())
+                }
+                Request::Patch(body) => {
+                    let patch = self.with_config(self.agent.patch(&uri), &uri, left)?;
+                    patch.content_type("application/json").send(body.to_string())
+                }
+                Request::Put(content) => {
+                    let put = self.with_config(self.agent.put(&uri), &uri, left)?;
+                    put.content_type("application/octet-stream").send(content)
                 }
             }
             .map_err(failed)?;
@@ -144,6 +158,14 @@ impl Server {
             (None, error) => (error.to_string(), SERVER_HINT.to_owned()),
         };
         CliError::failed(format!("{}: {}", shown(&self.address), shown(what))).hint(hint)
+    }
+}
+
+/// Returns the time that the content of a file may take, beside the time for the response.
+fn upload_time(request: Request<'_>) -> Duration {
+    match request {
+        Request::Put(content) => Duration::from_secs(content.len() as u64 / MIN_BYTES_PER_SECOND),
+        Request::Get(..) | Request::Post(_) | Request::Patch(_) => Duration::ZERO,
     }
 }
 

@@ -1,6 +1,7 @@
 //! A tracking server in the process of the test: as much of MLflow's interface as a push uses, and whatever answers a test
 //! wants in its place.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -17,6 +18,8 @@ pub(super) struct Received {
     /// One a line, with small letters in their names.
     pub(super) headers: String,
     pub(super) body: Value,
+    /// The content of a file.
+    content: Vec<u8>,
 }
 
 /// Answers a request in its own way, or returns false to leave it to the server.
@@ -38,6 +41,10 @@ struct State {
     status: String,
     points: Metrics,
     params: Vec<Value>,
+    /// A logged model as the server describes it.
+    model: Option<Value>,
+    /// The files of the model, by their paths below its folder.
+    files: BTreeMap<String, Vec<u8>>,
 }
 
 impl TrackingServer {
@@ -75,6 +82,15 @@ impl TrackingServer {
     /// Every point that arrived, in order, also one that arrived twice.
     pub(super) fn points(&self) -> Metrics {
         self.state().points.clone()
+    }
+
+    /// The logged model; null without one.
+    pub(super) fn model(&self) -> Value {
+        self.state().model.clone().unwrap_or_default()
+    }
+
+    pub(super) fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        self.state().files.clone()
     }
 
     pub(super) fn status(&self) -> String {
@@ -123,14 +139,19 @@ fn read_request(reader: &mut impl BufRead) -> Option<Received> {
     let length = headers.iter().find_map(|header| header.strip_prefix("content-length:"));
     let mut body = vec![0; length.map_or(0, |length| length.trim().parse().unwrap())];
     reader.read_exact(&mut body).ok()?;
-    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    Some(Received { line, headers: headers.join("\n"), body })
+    let content = body;
+    let body = serde_json::from_slice(&content).unwrap_or(Value::Null);
+    Some(Received { line, headers: headers.join("\n"), body, content })
 }
 
 impl State {
     fn answer(&mut self, received: &Received) -> (u16, Value) {
         let path = received.line.split(' ').nth(1).unwrap();
         let call = path.strip_prefix("/api/2.0/mlflow/").unwrap_or("").split('?').next().unwrap();
+        if let Some(name) = path.strip_prefix("/api/2.0/mlflow-artifacts/artifacts/1/models/m-1/artifacts/") {
+            self.files.insert(name.to_owned(), received.content.clone());
+            return (200, json!({}));
+        }
         let list = |name: &str| received.body[name].as_array().cloned().unwrap_or_default();
         match call {
             "experiments/get-by-name" if !self.has_experiment => {
@@ -162,6 +183,25 @@ impl State {
                     points.push((point["step"].as_u64().unwrap(), value));
                 }
             }
+            "logged-models/search" => {
+                return (200, json!({ "models": self.model.iter().collect::<Vec<_>>() }));
+            }
+            "logged-models" => {
+                let info = json!({
+                    "model_id": "m-1",
+                    "name": received.body["name"],
+                    "source_run_id": received.body["source_run_id"],
+                    "status": "LOGGED_MODEL_PENDING",
+                    "artifact_uri": "mlflow-artifacts:/1/models/m-1/artifacts",
+                });
+                let model = json!({ "info": info, "data": {} });
+                self.model = Some(model.clone());
+                return (200, json!({ "model": model }));
+            }
+            "logged-models/m-1" => {
+                self.model.as_mut().unwrap()["info"]["status"] = received.body["status"].clone();
+            }
+            "runs/outputs" => {}
             "runs/update" => received.body["status"].as_str().unwrap().clone_into(&mut self.status),
             _ => return (404, json!({ "message": format!("no {path}") })),
         }
