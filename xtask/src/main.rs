@@ -1,5 +1,5 @@
-//! Development tasks of the workspace: `cargo xtask check`, `setup`, `publish`, `wheels`, `release`, `man`, `weights`,
-//! `images`, `site` and `bench`.
+//! Development tasks of the workspace: `cargo xtask check`, `setup`, `publish`, `wheels`, `release`, `wasm`, `man`,
+//! `weights`, `images`, `site` and `bench`.
 //!
 //! CI runs the same commands as a developer: `.ci/run` calls `setup` and then `check`, nothing else.
 #![forbid(unsafe_code)]
@@ -15,6 +15,7 @@ mod man;
 mod release;
 mod setup;
 mod site;
+mod wasm;
 mod weights;
 mod wheels;
 mod workspace;
@@ -38,6 +39,7 @@ usage: cargo xtask COMMAND
   release [--out FOLDER] [--tag TAG] [--built]
                     do everything of a release but the upload: check versions and the changelog, build the
                     wheels of all platforms (not with --built) and check them
+  wasm              compile the program in the page of `calmix review --live` and write it into the repository
   man FOLDER        write the manual pages of calmix
   weights [NAME...] download pretrained weights as safetensors: all, or only the named ones
   images [NAME...]  draw the images of the documentation from real runs: all, or only predictions,
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         ["publish"] => check::publish::check(),
         ["wheels", rest @ ..] => wheels::run(rest),
         ["release", rest @ ..] => release::run(rest),
+        ["wasm"] => wasm::write(),
         ["man", folder] => man::write(folder),
         ["weights", names @ ..] => weights::run(names),
         ["images", names @ ..] => images::run(names),

@@ -14,6 +14,7 @@ use anyhow::{Result, anyhow};
 use crate::check::python;
 use crate::human_time::human_time;
 use crate::site;
+use crate::wasm;
 use tool::{Registry, Tool};
 
 /// The spell checker.
@@ -118,5 +119,10 @@ fn install_environments() -> Result<()> {
     onnxruntime::install()?;
     println!("setup: scikit-learn is installed: {}", venv::python(python::TESTS)?.display());
     println!("setup: mkdocs is installed: {}", venv::python(site::PACKAGES)?.display());
+    // A toolchain without rustup has no other targets: `check` then says that the step is skipped.
+    match wasm::install() {
+        Ok(()) => println!("setup: the target for WebAssembly is installed"),
+        Err(error) => println!("setup: without the target for WebAssembly: {error:#}"),
+    }
     Ok(())
 }

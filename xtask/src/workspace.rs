@@ -14,6 +14,7 @@ pub(crate) const WITHOUT_LIBTORCH: &[&str] = &[
     "calmix-cloud",
     "calmix-metrics",
     "calmix-head",
+    "calmix-live",
     "calmix-formats",
     "calmix-data",
     "calmix-recipe",

@@ -67,7 +67,19 @@ pub fn pool_vectors(
     let mut recipe = recipe.clone();
     let threads = threads(recipe.recipe.train.threads, 1);
     decide_head(&mut recipe, threads)?;
-    let recipe = &recipe.recipe;
+    vectors_of_recipe(&recipe.recipe, dataset, ids, work)
+}
+
+/// As [`pool_vectors`], for the recipe of a run. The projection is not the one of the run: its `network.dimensions` may be others.
+///
+/// # Errors
+/// As [`pool_vectors`].
+pub fn vectors_of_recipe(
+    recipe: &Recipe,
+    dataset: &Arc<Dataset>,
+    ids: &[u64],
+    work: PoolWork<'_>,
+) -> Result<PoolVectors, HeadsError> {
     let stop = work.stop;
     if recipe.has_vectors() {
         let (projection, vectors) = project_vectors(dataset, ids, recipe.network.dimensions as usize, stop)?;

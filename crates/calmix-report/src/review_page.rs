@@ -3,11 +3,15 @@
 //! It works from disk, without a server. Data is one block of JSON, which the script writes into the page as text only. The
 //! content security policy allows this script and this style by their digests, images within the page, and no connection.
 
+mod live;
+
 use std::fmt::Write as _;
 
 use calmix_io::shown::{is_command, shown_lines};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Serialize;
+
+pub use live::LivePool;
 
 /// The colours and typography of the HTML report, and what this page adds.
 const STYLE: &str = concat!(include_str!("page/page.css"), include_str!("review_page/review.css"));
@@ -17,7 +21,7 @@ const SCRIPT: &str = include_str!("review_page/review.js");
 /// The content security policy with the SHA-256 digests of [`SCRIPT`] and [`STYLE`]. A test computes them; it prints the
 /// right ones.
 const POLICY: &str = "default-src 'none'; \
-     script-src 'sha256-3izZOpMm0bOa5GEeuGfzNQJ50VcDlwM5UR/IQU6f8NY='; \
+     script-src 'sha256-wY+BsIrKQJdLKp5F36QOa4JMwhWCyaVulpHvqWIWHWk='; \
      style-src 'sha256-izBv2ZFVWxYwRIaiM7fZwEMygZDJjZ1g6HnAxeee87E='; \
      img-src data:; base-uri 'none'; form-action 'none'";
 
@@ -37,6 +41,8 @@ pub struct ReviewPage<'a> {
     pub rows: &'a [ReviewRow<'a>],
     /// The name of the file that the page saves.
     pub csv_name: &'a str,
+    /// The pool that the page fits the head to; `None` for a page that does not learn.
+    pub live: Option<LivePool<'a>>,
 }
 
 /// A sample to label.
@@ -55,6 +61,8 @@ pub struct ReviewRow<'a> {
     /// `first`, `check`, `copies`, `random` or `margin`: the page has a sentence for each.
     pub why: &'a str,
     pub drawn: &'a str,
+    /// The row of its vector in the pool of a page that learns.
+    pub vector: Option<usize>,
     /// A data URL.
     #[serde(skip)]
     pub image: Option<&'a str>,
@@ -82,7 +90,7 @@ pub fn review_page(page: &ReviewPage<'_>) -> String {
         html lang="en" {
             head {
                 meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta http-equiv="Content-Security-Policy" content=(policy(page.live.is_some()));
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="generator" content="calmix review";
@@ -90,9 +98,10 @@ pub fn review_page(page: &ReviewPage<'_>) -> String {
                 style { (PreEscaped(STYLE)) }
             }
             body.review {
-                (skeleton(page.title))
+                (skeleton(page.title, page.live.is_some()))
                 script type="application/json" id="data" { (PreEscaped(inert_json(data))) }
                 script { (PreEscaped(SCRIPT)) }
+                @if let Some(live) = &page.live { (live.blocks()) }
                 // Behind the script: it runs before a browser has read thousands of images.
                 @for (at, row) in rows.iter().enumerate() {
                     @if let Some(image) = row.image {
@@ -105,6 +114,16 @@ pub fn review_page(page: &ReviewPage<'_>) -> String {
     markup.into_string()
 }
 
+/// Returns the policy of a page; one that learns also allows its second script, its worker and WebAssembly, which is not `eval`.
+fn policy(is_live: bool) -> String {
+    let styles = "; style-src";
+    if is_live {
+        POLICY.replacen(styles, &format!("{}{styles}", live::SOURCES), 1)
+    } else {
+        POLICY.to_owned()
+    }
+}
+
 fn without_influence<'a>(row: &ReviewRow<'a>) -> ReviewRow<'a> {
     match row.why {
         RANDOM => ReviewRow { predicted: None, confidence: None, ..*row },
@@ -113,7 +132,7 @@ fn without_influence<'a>(row: &ReviewRow<'a>) -> ReviewRow<'a> {
 }
 
 /// Returns the elements that the script fills.
-fn skeleton(title: &str) -> Markup {
+fn skeleton(title: &str, is_live: bool) -> Markup {
     html! {
         header {
             h1 { (shown_lines(title)) }
@@ -123,6 +142,9 @@ fn skeleton(title: &str) -> Markup {
             }
             button.primary id="save" type="button" {}
             p id="saving" {}
+            @if is_live {
+                p { span id="model" role="status" {} " " span id="fit" {} }
+            }
             p.warning id="storage" role="alert" {}
             noscript { p.warning { "This page needs JavaScript." } }
         }
@@ -207,6 +229,7 @@ mod tests {
         confidence: Some(0.625),
         why: "margin",
         drawn: "chosen",
+        vector: None,
         image: None,
         fields: &[],
     };
@@ -218,6 +241,7 @@ mod tests {
         classes: &[],
         rows: &[ROW],
         csv_name: "review.csv",
+        live: None,
     };
 
     /// Returns the data as the browser reads it.
@@ -242,6 +266,29 @@ mod tests {
         // A digest is that of the text between the tags: not a line break more.
         assert!(html.contains(&format!("<style>{STYLE}</style>")));
         assert!(html.contains(&format!("<script>{SCRIPT}</script>")));
+    }
+
+    #[test]
+    fn only_a_page_that_learns_may_run_webassembly() {
+        let vectors = [0.5, -1.0, 2.0, 0.25];
+        let labels = [(1, 0, false)];
+        let live =
+            LivePool { ids: &[3, 9], width: 2, vectors: &vectors, labels: &labels, folds: 10, seed: [7, 1] };
+        let html = review_page(&ReviewPage { live: Some(live), ..PAGE });
+        let source = format!("'sha256-{}'", BASE64_STANDARD.encode(digest(&SHA256, live::SCRIPT.as_bytes())));
+        assert!(live::SOURCES.contains(&source), "write {source} into SOURCES");
+        assert!(html.contains(&format!("<script>{}</script>", live::SCRIPT)));
+        let policy = policy(true);
+        assert!(
+            policy.contains(&format!("{source} 'wasm-unsafe-eval'; worker-src blob:; style-src")),
+            "{policy}"
+        );
+        assert!(!policy.contains("'unsafe") && !POLICY.contains("wasm"));
+        assert_eq!(parsed(&html)["live"]["labels"][0], serde_json::json!([1, 0, false]));
+        assert!(html.contains("id=\"vectors\">AAAAPwAAgL8AAABAAACAPg==</script>"), "four numbers in base64");
+        // Scripts and numbers are no markup: four blocks more than in every page.
+        assert_eq!(html.matches("<script").count(), 6);
+        assert_eq!(html.matches("</script").count(), 6);
     }
 
     #[test]

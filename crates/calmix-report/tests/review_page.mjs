@@ -326,6 +326,83 @@ const tests = {
     await close(tab);
   },
 
+  async "a page that learns from sixty answers"() {
+    const tab = await open("live.html");
+    const truth = JSON.parse(readFileSync(join(folder, "live.json"), "utf8"));
+    const before = (await dataOf(tab)).rows;
+    await tab.evaluate(() => {
+      window.fits = [];
+      document.addEventListener("fitted", () => fits.push(rows.map(({ file, predicted, margin }) => [file, predicted, margin])));
+    });
+    assert.match(await textOf(tab, "#model"), /the model is fitted after 10 more answers/);
+    for (let given = 1; given <= 60; given += 1) {
+      const label = truth[await tab.evaluate(() => rows[current].vector)];
+      await press(tab, String(1 + ["cat", "dog", "frog", "ship"].indexOf(label)));
+      // The user goes on while a fit runs; here every tenth answer waits for it, so that the number of fits is known.
+      if (given % 10 === 0) await tab.waitForFunction((count) => fits.length === count, {}, given / 10);
+      else if (given > 10) assert.match(await textOf(tab, "#fit"), new RegExp(`^Next fit after ${10 - (given % 10)} more answers?\\.$`));
+    }
+    assert.match(await textOf(tab, "#model"), /^Model fitted to 60 labels\. Its error may be anywhere from \d+% to \d+% \(95% CI, from 18 labels drawn at random\)\.$/);
+    const [after, at] = await tab.evaluate(() => [rows, current]);
+    assert.deepEqual(after.map(({ file }) => file).sort(), before.map(({ file }) => file).sort(), "no row is lost");
+    for (const [place, row] of after.entries()) {
+      if (row.why !== "margin") assert.equal(row.file, before[place].file, "only rows chosen by margin move");
+      if (row.why === "random") assert.equal(row.predicted, null);
+    }
+    // Behind the sample that is shown, the least certain come first.
+    const margins = after.slice(at + 1).filter((row) => row.why === "margin").map((row) => row.margin);
+    assert.deepEqual(margins, [...margins].sort((a, b) => a - b));
+    const wrong = after.filter((row) => row.why !== "random" && row.predicted !== truth[row.vector]).length;
+    assert.ok(wrong < 20, `${wrong} of 84`);
+    assert.equal(await tab.$eval("#stage img", (image) => image.alt), `Sample ${after[at].file}`);
+    const found = records(await download(tab));
+    const drawn = new Map(found.map(([file, label, , , , , drawn]) => [file, [label, drawn]]));
+    for (const row of after.slice(0, 60)) assert.deepEqual(drawn.get(row.file), [truth[row.vector], row.drawn]);
+    // A reload fits the kept answers at once.
+    await tab.reload({ waitUntil: "load" });
+    await tab.waitForFunction(() => live.fitted !== null);
+    assert.equal(await tab.evaluate(() => live.fittedLabels), 60);
+    // WebAssembly is allowed, eval is not.
+    const evaluated = await tab.evaluate(() => {
+      // A timer runs outside of the debugger, which may evaluate text, and timers keep their order.
+      setTimeout("window.hacked = 1");
+      return new Promise((done) => setTimeout(() => done(window.hacked)));
+    });
+    assert.equal(evaluated, undefined);
+    assert.ok(tab.problems.some((problem) => problem.includes("unsafe-eval")), "it was refused");
+    tab.problems = tab.problems.filter((problem) => !/unsafe-eval|evaluate a string/.test(problem));
+    await close(tab);
+    for (const [width, scheme] of [[1280, "light"], [400, "dark"]]) {
+      const looked = await open("live.html", { width, scheme, axeMayRun: true });
+      await press(looked, ..."1231231231");
+      await looked.waitForFunction(() => live.fitted !== null);
+      await goTo(looked, 12);
+      await looked.screenshot({ path: join(folder, `live-${width}-${scheme}.png`) });
+      await looked.evaluate(axe);
+      const { violations } = await looked.evaluate(() => axe.run());
+      const serious = violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
+      assert.deepEqual(serious.map(({ id, nodes }) => `${id}: ${nodes[0].html}`), []);
+      await close(looked);
+    }
+  },
+
+  async "a browser without WebAssembly labels all the same"() {
+    const before = () => {
+      window.Worker = class {
+        constructor() {
+          throw new Error("no workers here");
+        }
+      };
+    };
+    const tab = await open("live.html", { before });
+    await tab.waitForFunction(() => live.problem !== "");
+    assert.match(await textOf(tab, "#model"), /^The model is not fitted here \(no workers here\)/);
+    for (let given = 0; given < 12; given += 1) await press(tab, String(1 + (given % 4)));
+    assert.equal(await textOf(tab, "#counts"), "12 answered, 0 skipped, 108 left");
+    assert.equal(records(await download(tab)).filter((record) => record[1] !== "").length, 13);
+    await close(tab);
+  },
+
   async "other scripts are refused"() {
     const tab = await open("images.html");
     const refused = await tab.evaluate(async () => {

@@ -6,7 +6,8 @@ use std::process::Command;
 use std::{env, fs};
 
 use base64::prelude::{BASE64_STANDARD, Engine};
-use calmix_report::review_page::{ReviewPage, ReviewRow, review_page};
+use calmix_core::rng::{Domain, Seed};
+use calmix_report::review_page::{LivePool, ReviewPage, ReviewRow, review_page};
 use calmix_testkit::tier;
 
 const REASONS: [&str; 5] = ["check", "random", "margin", "copies", "first"];
@@ -92,6 +93,7 @@ fn rows<'a>(samples: &'a [Sample], classes: &'a [String]) -> Vec<ReviewRow<'a>> 
                 "check" | "copies" => "given",
                 _ => "chosen",
             },
+            vector: None,
             image: sample.image.as_deref(),
             fields: &sample.fields,
         }
@@ -107,11 +109,63 @@ fn write_page(folder: &Path, name: &str, samples: &[Sample], classes: &[String],
         classes,
         rows: &rows(samples, classes),
         csv_name: "review.csv",
+        live: None,
     };
     fs::write(folder.join(name), review_page(&page)).unwrap();
 }
 
+/// Writes a page that learns: 800 vectors of four classes, 120 rows of them, and the true classes.
+fn write_live_page(folder: &Path) {
+    let classes = ["cat", "dog", "frog", "ship"].map(str::to_owned);
+    let samples = image_samples(120, [64, 64]);
+    let width = 64;
+    let mut stream = Seed(5).stream(Domain::Init, 0, 0);
+    let mut vectors = Vec::new();
+    let mut truth = Vec::new();
+    for _ in 0..800 {
+        let class = stream.index(classes.len());
+        truth.push(&classes[class]);
+        let centre = |place: usize| if place % classes.len() == class { 0.45 } else { 0.0 };
+        vectors.extend((0..width).map(|place| (centre(place) + stream.normal()) as f32));
+    }
+    let why = |at: usize| match at {
+        _ if at % 10 > 6 => "random",
+        0..20 => "first",
+        _ => "margin",
+    };
+    let rows: Vec<ReviewRow<'_>> = samples
+        .iter()
+        .enumerate()
+        .map(|(at, sample)| ReviewRow {
+            file: &sample.file,
+            label: None,
+            given: None,
+            predicted: None,
+            confidence: None,
+            why: why(at),
+            drawn: if why(at) == "random" { "random" } else { "chosen" },
+            vector: Some(at),
+            image: sample.image.as_deref(),
+            fields: &[],
+        })
+        .collect();
+    let ids: Vec<u64> = (0..800).collect();
+    let page = ReviewPage {
+        title: "Review of photos",
+        command: "calmix label photos review.csv",
+        storage_key: "calmix-review-live",
+        classes: &classes,
+        rows: &rows,
+        csv_name: "review.csv",
+        live: Some(LivePool { ids: &ids, width, vectors: &vectors, labels: &[], folds: 10, seed: [0, 0] }),
+    };
+    fs::write(folder.join("live.html"), review_page(&page)).unwrap();
+    fs::write(folder.join("live.json"), serde_json::to_vec(&truth).unwrap()).unwrap();
+}
+
 fn write_pages(folder: &Path) {
+    write_live_page(folder);
+
     let classes = CLASSES.map(str::to_owned);
     write_page(folder, "images.html", &image_samples(45, [128, 32]), &classes, "Review of photos");
 
@@ -148,5 +202,5 @@ fn review_page_works_in_a_browser() {
     let output = Command::new("node").arg(script).arg(&folder).output().unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(printed.matches("tested ").count(), 9, "{printed}");
+    assert_eq!(printed.matches("tested ").count(), 11, "{printed}");
 }

@@ -24,6 +24,7 @@ mod processor;
 mod push;
 mod report;
 mod review;
+mod review_live;
 mod together;
 
 use calmix_testkit::workspace::Workspace;

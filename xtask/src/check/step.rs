@@ -9,7 +9,7 @@ use anyhow::Result;
 use super::tier::Tier;
 use super::{advisories, corpus, layout, miri, publish, python, snippets};
 use crate::setup::{CARGO_DENY, CARGO_NEXTEST, TYPOS, libtorch, venv};
-use crate::{site, workspace};
+use crate::{site, wasm, workspace};
 
 /// A check that must pass.
 pub(crate) struct Step {
@@ -154,6 +154,19 @@ pub(crate) const STEPS: &[Step] = &[
             let mut command = Command::new(venv::python(python::TESTS)?);
             command.current_dir(workspace::root()).args(["-B", "results/tables.py", "--check"]);
             Ok(Action::Command(command))
+        },
+    },
+    Step {
+        name: "wasm",
+        what: "the program in the page of `calmix review --live` is what the sources make",
+        tier: Tier::Usual,
+        action: |_| {
+            if !wasm::is_installed() {
+                return Ok(Action::Skip {
+                    reason: "no target wasm32-wasip1: `rustup target add wasm32-wasip1`",
+                });
+            }
+            Ok(Action::Function { file: "xtask/src/wasm.rs", run: wasm::check })
         },
     },
     Step {

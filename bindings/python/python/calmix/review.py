@@ -19,9 +19,10 @@ def review(
     data: str | os.PathLike[str] | ArrayLike,
     *,
     labels: str | os.PathLike[str] | None = None,
-    count: int = 50,
+    count: int | None = None,
     random: float = 0.3,
     choose: str | None = None,
+    live: bool = False,
     classes: Sequence[str] = (),
     seed: int = 0,
     out: str | os.PathLike[str] = ".",
@@ -37,12 +38,14 @@ def review(
         A run, a folder of images or a file of vectors; or vectors, which are stored in `out` as `vectors.npy`.
     labels : path or None
         The list of labels of vectors, a CSV with ids.
-    count : int
-        Rows to ask for.
+    count : int or None
+        Rows to ask for; `None` for 50, or 500 with `live`.
     random : float
         The share of them that is drawn at random. Guarantees rest on these alone.
     choose : "margin" or None
         Whether to ask also for the samples that the model of a run is least sure of.
+    live : bool
+        Whether the page learns: every ten answers it fits the head again, and predictions and order follow.
     classes : sequence of str
         Names of classes that have no label yet, for the page.
     seed : int
@@ -57,12 +60,12 @@ def review(
     """
     folder = Path(out)
     path = data if isinstance(data, (str, os.PathLike)) else _stored(np.asarray(data), folder)
-    arguments = [os.fspath(path), "--count", count, "--random", random, "--seed", seed, "--out", folder, "--quiet"]
-    for option, value in [("--labels", labels), ("--choose", choose), ("--classes", ",".join(classes))]:
-        if value:
+    arguments = [os.fspath(path), "--random", random, "--seed", seed, "--out", folder, "--quiet"]
+    options = [("--count", count), ("--labels", labels), ("--choose", choose), ("--classes", ",".join(classes))]
+    for option, value in options:
+        if value is not None and value != "":
             arguments += [option, value]
-    if force:
-        arguments.append("--force")
+    arguments += [option for option, is_set in [("--live", live), ("--force", force)] if is_set]
     ended = subprocess.run([_program(), "review", *map(str, arguments)], capture_output=True, text=True, check=False)
     if ended.returncode != 0:
         raise ValueError(ended.stderr.strip())

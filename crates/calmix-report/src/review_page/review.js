@@ -6,6 +6,8 @@
 const element = (id) => document.getElementById(id);
 const data = JSON.parse(element("data").textContent);
 const rows = data.rows;
+// A page that learns moves rows: the images keep the place that their rows came with.
+for (const [place, row] of rows.entries()) row.image = data.hasImage[place] ? `image-${place}` : null;
 const HEADER = "file,label,given,predicted,confidence,why,drawn";
 const NUMBER_KEYS = 9;
 
@@ -22,6 +24,7 @@ let matches = [];
 let isUnsaved = false;
 let downloads = 0;
 let isKept = true;
+let stripImages = null;
 
 /** Makes control characters and marks that reorder text visible, as the command line does. */
 function shown(text) {
@@ -58,11 +61,11 @@ function percent(confidence) {
  * Returns the image of a row as an element. The images stand behind this script, so that the page can be used before the
  * browser has read all of them; until then, the element is empty.
  */
-function imageOf(index, alt) {
+function imageOf(row, alt) {
   const image = create("img");
   image.alt = alt;
   const fill = () => {
-    const block = element(`image-${index}`);
+    const block = element(row.image);
     const isLoading = document.readyState === "loading";
     // A long block arrives in pieces: it is complete once something follows.
     if (block && (block.nextSibling || !isLoading)) {
@@ -83,7 +86,9 @@ function reason(row) {
   if (row.why === "check") parts.push("The label may be wrong. ");
   if (row.why === "copies") parts.push("Identical samples have different labels. ");
   if (row.why === "random") parts.push("Drawn at random, so it is shown without a prediction. ");
-  if (row.why === "margin") parts.push("Among the most useful samples to label next. ");
+  const isNext = row.why === "margin" && row.predicted !== null;
+  if (isNext) parts.push("Among the most useful samples to label next. ");
+  else if (row.why === "margin") parts.push("The model chooses the sample for this place once it is fitted. ");
   if (row.given !== null) parts.push("Label: ", named(row.given), ". ");
   if (row.why !== "random" && row.predicted !== null) {
     parts.push("Prediction: ", named(row.predicted));
@@ -157,6 +162,7 @@ function change(index, answer) {
   isUnsaved = true;
   keep();
   drawStripButton(index);
+  document.dispatchEvent(new Event("answered"));
 }
 
 /** Gives the current sample a label, or skips it if `answer` is null, and shows the next unanswered one. */
@@ -268,8 +274,8 @@ function drawProgress() {
 function drawSample() {
   const row = rows[current];
   const stage = element("stage");
-  if (data.hasImage[current]) {
-    stage.replaceChildren(imageOf(current, `Sample ${shown(row.file)}`));
+  if (row.image !== null) {
+    stage.replaceChildren(imageOf(row, `Sample ${shown(row.file)}`));
     stage.removeAttribute("tabindex");
   } else {
     const list = create("dl");
@@ -352,13 +358,13 @@ function drawStripButton(index) {
   button.lastChild.textContent = `${mark}${index + 1}`;
 }
 
-/** Makes a button per row. Its image is decoded when it comes into view: thousands at once would take seconds. */
+/** Makes a button per row, and returns what waits for those with images. An image is decoded when it comes into view: thousands at once would take seconds. */
 function makeStrip() {
   const strip = element("strip");
   strip.classList.toggle("plain", !data.hasImage.includes(true));
   const load = (entries, observer) => {
     for (const entry of entries.filter((entry) => entry.isIntersecting)) {
-      entry.target.prepend(imageOf(entry.target.dataset.index, ""));
+      entry.target.prepend(imageOf(rows[entry.target.dataset.index], ""));
       observer.unobserve(entry.target);
     }
   };
@@ -370,9 +376,10 @@ function makeStrip() {
     button.append(create("span"));
     stripButtons.push(button);
     drawStripButton(index);
-    if (data.hasImage[index]) observer.observe(button);
+    if (rows[index].image !== null) observer.observe(button);
   }
   strip.append(...stripButtons);
+  return observer;
 }
 
 function show(index) {
@@ -487,7 +494,7 @@ function start() {
   addEventListener("beforeunload", (event) => {
     if (isUnsaved) event.preventDefault();
   });
-  makeStrip();
+  stripImages = makeStrip();
   show(nextUnanswered(-1) ?? 0);
   if (isRestored) announce("Your earlier answers were restored.", "");
 }

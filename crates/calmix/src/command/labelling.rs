@@ -4,3 +4,4 @@ pub(super) mod demo;
 pub(super) mod label;
 pub(super) mod review;
 mod review_files;
+mod review_vectors;

@@ -196,6 +196,7 @@ mod tests {
         confidence: Some(0.75),
         why: "check",
         drawn: "given",
+        vector: None,
         image: None,
         fields: &[],
     };

@@ -103,7 +103,7 @@ impl RowPlan<'_> {
     }
 
     /// Returns the samples of the order that may become random rows.
-    fn unlabelled(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn unlabelled(&self) -> impl Iterator<Item = usize> {
         let samples = self.order.iter().map(|&index| (index, &self.pool.samples[index]));
         let unlabelled =
             samples.filter(|(_, sample)| sample.label.is_none() && sample.drawn != Drawn::Skipped);

@@ -16,19 +16,23 @@ use crate::args::options::source::SourceArgs;
 /// guarantees rest on these alone.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
+#[allow(clippy::struct_excessive_bools)] // one for each option
 pub struct ReviewArgs {
     /// A run, a folder of images, or a file or folder of vectors
     #[arg(value_name = "RUN|DATA")]
     pub data: PathBuf,
-    /// Rows to ask for
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub count: u32,
+    /// Rows to ask for [default: 50, or 500 with --live]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub count: Option<u32>,
     /// Share of the rows that are drawn at random
     #[arg(long, value_name = "SHARE", default_value_t = 0.3)]
     pub random: f64,
     /// Also choose unlabelled samples for the model: those that it is least sure of
     #[arg(long, value_enum, value_name = "RULE")]
     pub choose: Option<ChooseRule>,
+    /// Let the page learn: every ten answers it fits the head again, and predictions and order follow
+    #[arg(long, conflicts_with = "to")]
+    pub live: bool,
     /// Write tasks for this tool instead of review.html
     #[arg(long, value_enum, value_name = "TOOL")]
     pub to: Option<LabellingTool>,
@@ -83,6 +87,7 @@ Examples:
   calmix label photos review.csv             put the answers into photos/labels.csv
   calmix train --data photos
   calmix review runs/head-folder-1           labels that may be wrong, and random samples
+  calmix review photos --live                a page that learns while you label
   calmix review photos --to label-studio     tasks for Label Studio, whose JSON export `label` reads
 
 Columns of review.csv:

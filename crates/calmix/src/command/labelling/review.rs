@@ -10,7 +10,7 @@ use calmix_core::rng::Seed;
 use calmix_data::dataset::Dataset;
 use calmix_formats::labels::drawn::Drawn;
 use calmix_head::typical_samples::typical_rows;
-use calmix_heads::pool_vectors::{PoolWork, pool_logits, pool_vectors};
+use calmix_heads::pool_vectors::{PoolWork, pool_logits, pool_vectors, vectors_of_recipe};
 use calmix_io::scratch_folder::ScratchFolder;
 use calmix_io::shown::shown;
 use calmix_lifecycle::changes::RunInputs;
@@ -26,6 +26,7 @@ use calmix_run::sink::{Sink, WorkProgress};
 use serde_json::json;
 
 use super::review_files::{CSV, ReviewFiles};
+use super::review_vectors::{FIRST_LABELS, LIVE_DIMENSIONS, LIVE_ROWS, LiveVectors, room_for_unlabelled};
 use crate::args::labelling::review::{ChooseRule, ReviewArgs};
 use crate::args::options::data::{absolute, existing_dataset, is_vector_file};
 use crate::error::CliError;
@@ -39,6 +40,8 @@ use crate::review::{
 use crate::terminal::progress::ProgressSink;
 use crate::terminal::{clear_line, print, print_json, warn};
 
+/// Rows of a review unless the user says how many.
+const ROWS: u32 = 50;
 /// The prefix of the scratch folder for the table of the samples.
 const SCRATCH_PREFIX: &str = ".calmix-review-";
 
@@ -88,9 +91,10 @@ fn choose_and_write(args: &ReviewArgs, stop: &Stop) -> Result<Exit> {
     let subject = Subject::open(args, stop)?;
     let pool = Pool::of(&subject.dataset, &subject.data)?;
     let order = pool.order(args.seed);
-    let plan = RowPlan { pool: &pool, order: &order, count: args.count as usize, random_share: args.random };
-    let chosen = if subject.run.is_some() {
-        subject.rows_for_model(args, &plan, stop.flag())?
+    let count = args.count.unwrap_or(if args.live { LIVE_ROWS } else { ROWS });
+    let plan = RowPlan { pool: &pool, order: &order, count: count as usize, random_share: args.random };
+    let (chosen, live) = if subject.run.is_some() {
+        (subject.rows_for_model(args, &plan, stop.flag())?, subject.live_vectors(args, &plan, stop.flag())?)
     } else {
         subject.first_labels(args, &plan, stop.flag())?
     };
@@ -104,7 +108,7 @@ fn choose_and_write(args: &ReviewArgs, stop: &Stop) -> Result<Exit> {
     let counts = plan.counts(&rows);
     let files =
         ReviewFiles { args, dataset: &subject.dataset, data: &subject.data, run: subject.run.as_deref() };
-    files.write(&pool, &rows)?;
+    files.write(&pool, &rows, live.as_ref())?;
     if !args.json {
         print(&files.summary(counts))?;
         return Ok(Exit::Done);
@@ -187,15 +191,15 @@ impl Subject {
         Ok(Self { dataset, data, run: Some(run.to_owned()), draft, _scratch: None })
     }
 
-    /// Chooses the most typical samples of the pool.
+    /// Chooses the most typical samples of the pool; behind them, in a page that learns, those that its model will order.
     fn first_labels(
         &self,
         args: &ReviewArgs,
         plan: &RowPlan<'_>,
         stop: &AtomicBool,
-    ) -> Result<Vec<ReviewRow>> {
+    ) -> Result<(Vec<ReviewRow>, Option<LiveVectors>)> {
         let pool = plan.pool;
-        let recipe = match &self.draft {
+        let mut recipe = match &self.draft {
             Some(RecipeSoFar::Images(draft)) => {
                 let limit = draft.resolved.recipe.labels.unlabelled_count;
                 let labelled = pool.samples.iter().filter(|sample| sample.label.is_some()).count();
@@ -209,12 +213,19 @@ impl Subject {
                 draft.complete_for_pool(views)?
             }
             Some(RecipeSoFar::Vectors(resolved)) => (**resolved).clone(),
+            Some(RecipeSoFar::OfRun(_)) | None if args.live => {
+                let message = "--live needs features, and without pretrained weights images have none";
+                return Err(CliError::invalid(message).hint(weights_hint()).into());
+            }
             Some(RecipeSoFar::OfRun(_)) | None => {
                 warn(&format!("without pretrained weights all rows are drawn at random\n{}", weights_hint()));
-                return Ok(Vec::new());
+                return Ok((Vec::new(), None));
             }
         };
-        let ids = some_ids(plan, &recipe.recipe);
+        if args.live {
+            recipe.recipe.network.dimensions = LIVE_DIMENSIONS;
+        }
+        let ids = self.some_ids(args, plan, &recipe.recipe)?;
         let mut shown = ProgressSink::new(&recipe.recipe, args.quiet);
         let mut on_progress = |progress: &WorkProgress| drop(shown.work(progress));
         let work = PoolWork { stop, warn: Arc::new(warn), on_progress: &mut on_progress };
@@ -223,16 +234,59 @@ impl Subject {
         let index_of = |row: usize| vectors.ids.get(row).and_then(|&id| pool.index_of(id));
         let was_shown = |row: &usize| index_of(*row).is_some_and(|index| pool.samples[index].was_shown());
         let shown_before: Vec<usize> = (0..vectors.ids.len()).filter(was_shown).collect();
-        let rows =
-            typical_rows(vectors.matrix()?, &shown_before, plan.chosen_count(), Seed(args.seed), stop)?;
-        let row = |sample: usize| ReviewRow {
+        let count = if args.live { plan.chosen_count().min(FIRST_LABELS) } else { plan.chosen_count() };
+        let rows = typical_rows(vectors.matrix()?, &shown_before, count, Seed(args.seed), stop)?;
+        let row = |sample: usize, reason: Reason| ReviewRow {
             sample,
-            reason: Reason::First,
+            reason,
             drawn: Drawn::Chosen,
             predicted: None,
             is_answered: false,
         };
-        Ok(rows.into_iter().filter_map(index_of).map(row).collect())
+        let first = rows.into_iter().filter_map(index_of).map(|sample| row(sample, Reason::First));
+        let mut chosen: Vec<ReviewRow> = first.collect();
+        if !args.live {
+            return Ok((chosen, None));
+        }
+        let has_vector = |index: &usize| vectors.ids.binary_search(&pool.samples[*index].id).is_ok();
+        // Some of them will be random rows, or are first labels already.
+        let next = plan.unlabelled().filter(has_vector).take(2 * plan.count);
+        chosen.extend(next.map(|sample| row(sample, Reason::Margin)));
+        Ok((chosen, Some(LiveVectors::new(vectors, pool, &recipe.recipe))))
+    }
+
+    /// Computes the vectors that a page learns from, for a run; `None` for a page that does not learn.
+    fn live_vectors(
+        &self,
+        args: &ReviewArgs,
+        plan: &RowPlan<'_>,
+        stop: &AtomicBool,
+    ) -> Result<Option<LiveVectors>> {
+        if !args.live {
+            return Ok(None);
+        }
+        let mut recipe = self.recipe_of_head("--live")?.clone();
+        recipe.network.dimensions = LIVE_DIMENSIONS;
+        let ids = self.some_ids(args, plan, &recipe)?;
+        let mut shown = ProgressSink::new(&recipe, args.quiet);
+        let mut on_progress = |progress: &WorkProgress| drop(shown.work(progress));
+        let work = PoolWork { stop, warn: Arc::new(warn), on_progress: &mut on_progress };
+        let vectors = vectors_of_recipe(&recipe, &self.dataset, &ids, work)?;
+        clear_line();
+        Ok(Some(LiveVectors::new(vectors, plan.pool, &recipe)))
+    }
+
+    /// Returns the recipe of the run.
+    ///
+    /// # Errors
+    /// If it trained a whole network; the message names the option that needs a head.
+    fn recipe_of_head(&self, option: &str) -> Result<&Recipe> {
+        let Some(RecipeSoFar::OfRun(recipe)) = &self.draft else {
+            let message =
+                format!("{option} needs a head on frozen features, but this run trained a whole network");
+            return Err(CliError::invalid(message).hint(format!("leave out {option}")).into());
+        };
+        Ok(recipe.as_ref())
     }
 
     /// Chooses labels that may be wrong, and, on request, samples that the model is least sure of.
@@ -261,7 +315,7 @@ impl Subject {
                 rows.push(check(index, Reason::Check, Some((seen.predicted, seen.confidence))));
             }
         }
-        if args.choose == Some(ChooseRule::Margin) {
+        if args.live || args.choose == Some(ChooseRule::Margin) {
             // Half of the chosen rows at most are checks, so that there is room for new labels.
             rows.truncate(plan.chosen_count().div_ceil(2));
             rows.extend(self.least_certain(args, run, plan, stop)?);
@@ -276,13 +330,9 @@ impl Subject {
         plan: &RowPlan<'_>,
         stop: &AtomicBool,
     ) -> Result<Vec<ReviewRow>> {
-        let Some(RecipeSoFar::OfRun(recipe)) = &self.draft else {
-            let message =
-                "--choose margin needs a head on frozen features, but this run trained a whole network";
-            return Err(CliError::invalid(message).hint("leave out --choose").into());
-        };
+        let recipe = self.recipe_of_head(if args.live { "--live" } else { "--choose margin" })?;
         let pool = plan.pool;
-        let mut ids = some_ids(plan, recipe);
+        let mut ids = self.some_ids(args, plan, recipe)?;
         ids.retain(|&id| pool.index_of(id).is_some_and(|index| !pool.samples[index].was_shown()));
         let mut shown = ProgressSink::new(recipe, args.quiet);
         let mut on_progress = |progress: &WorkProgress| drop(shown.work(progress));
@@ -304,25 +354,28 @@ impl Subject {
         };
         Ok(found.into_iter().filter_map(row).collect())
     }
+
+    /// Selects the samples whose vectors are computed, ascending: as many as a run trains on without labels, in the random order, and
+    /// all labelled ones. A page that learns has room for fewer.
+    fn some_ids(&self, args: &ReviewArgs, plan: &RowPlan<'_>, recipe: &Recipe) -> Result<Vec<u64>> {
+        let samples = &plan.pool.samples;
+        let mut limit = match recipe.labels.unlabelled_count {
+            0 => usize::MAX,
+            limit => limit as usize,
+        };
+        if args.live {
+            limit = limit.min(room_for_unlabelled(plan.pool, &self.data.path)?);
+        }
+        let unlabelled = plan.order.iter().filter(|&&index| samples[index].label.is_none()).take(limit);
+        let labelled = plan.order.iter().filter(|&&index| samples[index].label.is_some());
+        let mut ids: Vec<u64> = unlabelled.chain(labelled).map(|&index| samples[index].id).collect();
+        ids.sort_unstable();
+        Ok(ids)
+    }
 }
 
 /// Returns the folder for output if it exists, or else the folder above it that does.
 fn existing_folder_of(out: &Path) -> Result<PathBuf> {
     let out = std::path::absolute(out)?;
     Ok(out.ancestors().find(|folder| folder.is_dir()).map_or_else(std::env::temp_dir, Path::to_owned))
-}
-
-/// Selects the samples whose vectors are computed, ascending: as many as a run trains on without labels, in the random order, and
-/// all labelled ones.
-fn some_ids(plan: &RowPlan<'_>, recipe: &Recipe) -> Vec<u64> {
-    let samples = &plan.pool.samples;
-    let limit = match recipe.labels.unlabelled_count {
-        0 => usize::MAX,
-        limit => limit as usize,
-    };
-    let unlabelled = plan.order.iter().filter(|&&index| samples[index].label.is_none()).take(limit);
-    let labelled = plan.order.iter().filter(|&&index| samples[index].label.is_some());
-    let mut ids: Vec<u64> = unlabelled.chain(labelled).map(|&index| samples[index].id).collect();
-    ids.sort_unstable();
-    ids
 }

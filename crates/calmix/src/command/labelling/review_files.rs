@@ -11,6 +11,7 @@ use calmix_recipe::{Data, SourceName};
 use calmix_report::review_page::{self, ReviewPage, review_page};
 use serde_json::{Value, json};
 
+use super::review_vectors::LiveVectors;
 use crate::args::labelling::review::{LabellingTool, ReviewArgs};
 use crate::output::format::{counted, shell_quoted};
 use crate::review::{
@@ -34,7 +35,8 @@ pub(super) struct ReviewFiles<'a> {
 }
 
 impl ReviewFiles<'_> {
-    pub(super) fn write(&self, pool: &Pool, rows: &[ReviewRow]) -> Result<()> {
+    /// Writes the files; `live` has the vectors of a page that learns.
+    pub(super) fn write(&self, pool: &Pool, rows: &[ReviewRow], live: Option<&LiveVectors>) -> Result<()> {
         let csv = to_csv(pool, rows)?;
         let mut classes = pool.classes.clone();
         classes.extend(self.args.classes.iter().filter(|name| !pool.classes.contains(name)).cloned());
@@ -67,19 +69,26 @@ impl ReviewFiles<'_> {
                 confidence: row.predicted.map(|(_, confidence)| confidence),
                 why: row.reason.word(),
                 drawn: row.drawn.word(),
+                vector: live.and_then(|live| live.row_of(sample.id)),
                 image: image.as_deref(),
                 fields,
             });
         }
         match self.args.to {
-            None => self.write_page(&csv, &classes, &shown_rows)?,
+            None => self.write_page(&csv, &classes, &shown_rows, live)?,
             Some(LabellingTool::LabelStudio) => self.write_tasks(&classes, &shown_rows)?,
         }
         atomic_file::write(&self.args.out.join(CSV), &csv)?;
         Ok(())
     }
 
-    fn write_page(&self, csv: &[u8], classes: &[String], rows: &[review_page::ReviewRow<'_>]) -> Result<()> {
+    fn write_page(
+        &self,
+        csv: &[u8],
+        classes: &[String],
+        rows: &[review_page::ReviewRow<'_>],
+        live: Option<&LiveVectors>,
+    ) -> Result<()> {
         // The answers that a browser keeps belong to exactly these rows.
         let storage_key = format!("calmix-review-{}", blake3::hash(csv).to_hex());
         let title = as_typed(&self.data.path);
@@ -90,6 +99,7 @@ impl ReviewFiles<'_> {
             rows,
             csv_name: CSV,
             command: &self.next_command(CSV),
+            live: live.map(LiveVectors::pool),
         };
         safe_open::create_folders(&self.args.out)?;
         atomic_file::write(&self.args.out.join(PAGE), review_page(&page).as_bytes())?;
@@ -153,11 +163,16 @@ impl ReviewFiles<'_> {
     }
 
     pub(super) fn summary(&self, counts: RowCounts) -> String {
+        let least_certain = if self.args.live {
+            "samples among which the page puts first what its model is least sure of"
+        } else {
+            "samples that the model is least sure of"
+        };
         let kinds = [
             (counts.copies, "identical samples with different labels"),
             (counts.check, "labels that may be wrong"),
             (counts.first, "typical samples without a label"),
-            (counts.margin, "samples that the model is least sure of"),
+            (counts.margin, least_certain),
             (counts.random, "samples drawn at random, shown without a prediction"),
         ];
         let total: usize = kinds.iter().map(|(count, _)| count).sum();
