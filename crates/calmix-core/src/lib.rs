@@ -69,7 +69,6 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-pub mod cholesky;
 pub mod error;
 pub mod lanes;
 pub mod loss;

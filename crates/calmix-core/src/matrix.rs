@@ -1,5 +1,7 @@
 //! A borrowed row-major matrix of f32 or f64.
 
+pub mod cholesky;
+
 use std::ops::Range;
 
 use crate::error::CoreError;

@@ -11,7 +11,7 @@ mod sinkhorn;
 
 use std::ops::{Range, RangeInclusive};
 
-use calmix_core::cholesky::Cholesky;
+use calmix_core::matrix::cholesky::Cholesky;
 
 use crate::error::HeadError;
 use crate::loss::log_sum_exp;

@@ -19,7 +19,7 @@
 //! | how easy were the samples of a run? | [`margins`] |
 //! | how good were the pseudo-labels of a run? | [`pseudo_labels`] |
 //! | where is the minimum of a smooth convex function? | [`lbfgs`] |
-//! | how well do two people agree on labels? | [`agreement`] |
+//! | how well do two people agree on labels? | [`stats::agreement`] |
 //! | which inputs are invalid? | [`error`] |
 //!
 //! Measures a confidence and calibrates it; `cargo run -p calmix-metrics --example calibrate_logits FILE` does so with your own
@@ -47,7 +47,6 @@
 #![warn(missing_docs)]
 
 pub mod abstention;
-pub mod agreement;
 pub mod calibrator;
 mod checked;
 pub mod conformal;

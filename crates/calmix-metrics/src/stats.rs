@@ -3,6 +3,7 @@
 //! Every result includes its number of samples `n`. Zero samples are an error, and one sample has a mean but neither a
 //! deviation nor an interval.
 
+pub mod agreement;
 pub mod anytime_bound;
 mod bootstrap;
 mod clopper_pearson;

@@ -182,7 +182,7 @@ mod tests {
         assert!(sizes[0] < 0.9 * sizes[1], "weighted sets are smaller than those by class: {sizes:?}");
     }
 
-    /// At most a tenth of the draws may promise a precision that does not hold under the mix; of 200 draws, 33 are three deviations
+    /// At most a tenth of the draws may guarantee a precision that does not hold under the mix; of 200 draws, 33 are three deviations
     /// more.
     #[test]
     fn thinned_labels_show_the_precision_of_the_mix() {

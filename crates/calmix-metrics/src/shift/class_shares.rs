@@ -1,8 +1,8 @@
 //! The shares of classes among samples without labels, by maximum likelihood on calibrated probabilities (Saerens and others,
 //! 2002; Alexandari and others, arXiv 1901.06852).
 
-use calmix_core::cholesky::Cholesky;
 use calmix_core::matrix::Matrix;
+use calmix_core::matrix::cholesky::Cholesky;
 
 use crate::checked;
 use crate::error::MetricsError;

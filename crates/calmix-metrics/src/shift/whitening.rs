@@ -1,6 +1,6 @@
 //! Whitening: coordinates in which the samples of a reference have mean 0 and covariance 1.
 
-use calmix_core::cholesky::Cholesky;
+use calmix_core::matrix::cholesky::Cholesky;
 
 /// The variance that is added in every direction, relative to the mean variance. Directions in which the reference hardly varies
 /// would otherwise turn rounding errors into distances.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::Result;
 use calmix_formats::labels::drawn::Drawn;
-use calmix_metrics::agreement::Agreement;
+use calmix_metrics::stats::agreement::Agreement;
 
 use super::merge::upgraded;
 use super::review_row::{ReviewFile, ReviewRow};

@@ -5,7 +5,7 @@ use calmix_metrics::shift::{BatchSums, ShiftTests, UnusualRow, Verdict};
 use serde::{Deserialize, Serialize};
 
 use super::other_mix::MixSource;
-use super::shift_check::Judged;
+use super::shift_check::ComparedBatch;
 use crate::output::format::grouped;
 
 /// The verdict of a batch, as `FILE.predict.json` and `--json` have it.
@@ -52,8 +52,8 @@ pub enum VerdictWord {
 
 impl BatchVerdict {
     /// Describes the verdict of a batch.
-    pub fn new(judged: Judged, sums: Option<&BatchSums>, adapted: Option<MixSource>) -> Self {
-        let Judged { verdict, why_not } = judged;
+    pub fn new(compared: ComparedBatch, sums: Option<&BatchSums>, adapted: Option<MixSource>) -> Self {
+        let ComparedBatch { verdict, why_not } = compared;
         let (word, tests) = match verdict {
             Some(Verdict::Applies(tests)) => (VerdictWord::Applies, Some(tests)),
             Some(Verdict::MixDiffers(tests)) => (VerdictWord::MixDiffers, Some(tests)),

@@ -10,10 +10,12 @@ use calmix_io::shown::shown;
 use calmix_io::system::CREATE_FOLDERS;
 use serde_json::Value;
 
-use super::sums_journal::SUMS_ENDING;
 use crate::args::predict::{PredictArgs, RowKind};
 use crate::error::CliError;
 use crate::output::format::shell_quoted;
+
+/// The ending of the name of the journal of an output's sums.
+pub(super) const SUMS_ENDING: &str = ".sums.jsonl";
 
 /// Returns the format of the rows: `--format`, or that of the extension of the output. A name without an extension is CSV.
 ///

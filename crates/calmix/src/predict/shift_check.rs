@@ -107,8 +107,8 @@ impl ShiftCheck {
     }
 
     /// Judges a batch; `sums` are `None` if they are not known.
-    pub fn verdict(&self, sums: Option<&BatchSums>, weights: Option<&[f64]>) -> Judged {
-        let not_checked = |why: &str| Judged { verdict: None, why_not: why.to_owned() };
+    pub fn verdict(&self, sums: Option<&BatchSums>, weights: Option<&[f64]>) -> ComparedBatch {
+        let not_checked = |why: &str| ComparedBatch { verdict: None, why_not: why.to_owned() };
         let (Some(detector), Some(sums)) = (&self.detector, sums) else {
             let no_sums = "the output was begun by a version that kept no sums";
             return not_checked(if self.detector.is_none() { self.reason } else { no_sums });
@@ -118,11 +118,11 @@ impl ShiftCheck {
             Verdict::NotChecked(NotChecked::NoLabels) => not_checked("no labels were held out from training"),
             Verdict::NotChecked(NotChecked::NoFeatures) => not_checked(NO_FEATURES),
             Verdict::NotChecked(NotChecked::OtherModel) => not_checked("the sums are those of another model"),
-            Verdict::NotChecked(NotChecked::TooFewRows(rows)) => Judged {
+            Verdict::NotChecked(NotChecked::TooFewRows(rows)) => ComparedBatch {
                 verdict: None,
                 why_not: format!("{rows} rows are too few: at least {MIN_ROWS} are compared"),
             },
-            checked => Judged { verdict: Some(checked), why_not: String::new() },
+            checked => ComparedBatch { verdict: Some(checked), why_not: String::new() },
         }
     }
 }
@@ -132,7 +132,7 @@ const NO_FEATURES: &str =
 
 /// The verdict of a batch, or why there is none.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Judged {
+pub struct ComparedBatch {
     /// The verdict; `None` if the batch was not compared.
     pub verdict: Option<Verdict>,
     /// Why it was not compared; empty if it was.

@@ -12,13 +12,10 @@ use calmix_io::shown::shown;
 use calmix_metrics::shift::BatchSums;
 use serde::{Deserialize, Serialize};
 
-use super::out_path::beside;
+use super::out_path::{SUMS_ENDING, beside};
 use super::row::PredictedRow;
 use super::row_file::RowFile;
 use crate::error::CliError;
-
-/// The ending of the name of the journal.
-pub(crate) const SUMS_ENDING: &str = ".sums.jsonl";
 
 /// The sums over the first rows of an output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

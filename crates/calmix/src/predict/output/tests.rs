@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 use crate::predict::prediction_rule::Prediction;
-use crate::predict::shift_check::Judged;
+use crate::predict::shift_check::ComparedBatch;
 
 fn format(kind: RowKind, classes: &[String]) -> RowFormat<'_> {
     RowFormat { kind, classes, rows_of_part: 2, ..RowFormat::default() }
@@ -147,7 +147,7 @@ fn empty_sums() -> BatchSums {
 }
 
 fn verdict() -> BatchVerdict {
-    BatchVerdict::new(Judged { verdict: None, why_not: "a test".to_owned() }, None, None)
+    BatchVerdict::new(ComparedBatch { verdict: None, why_not: "a test".to_owned() }, None, None)
 }
 
 /// Predictions of six rows, of which one could not be read.
