@@ -170,6 +170,7 @@ fn run_files() -> std::io::Result<()> {
         }),
         calibration_blake3: String::new(),
         label_draws: LabelDraws::default(),
+        reference: String::new(),
     };
     put("result", "model", &serde_json::to_vec(&info)?)?;
     let config = r#"{"architecture": "resnet50", "model_args": {"stride": "1x1"}, "pretrained_cfg": {"input_size": [3, 224, 224],
