@@ -115,7 +115,7 @@ def test_repository_of_the_hub_answers_as_its_folder(exported, hub, digits):
     assert (hub(X[1200:]) == wanted).all()
     # Weights for PyTorch are not downloaded.
     downloaded = {path.rpartition("/")[2] for command, path in Hub.requested if "/resolve/" in path}
-    assert downloaded == {"model.onnx"}
+    assert {"model.onnx"} <= downloaded <= {"model.onnx", "reference.safetensors"}
     Hub.requested.clear()
     assert (hub(X[1200:], "offline") == wanted).all() and not Hub.requested
 

@@ -176,7 +176,8 @@ class Model:
         """Returns the answers as a data frame with the columns of `calmix predict --probabilities`.
 
         These are `label`, `confidence`, `set` (a list, the most probable class first), `abstain`, and `p(CLASS)` for each class.
-        The frame is one of Polars or PyArrow if `inputs` is, otherwise of pandas, with the index of `inputs` if it has one.
+        The frame is one of Polars or PyArrow if `inputs` is, otherwise of pandas, with the index of `inputs` if it has one. The
+        verdict on the inputs as a whole is in `predict` alone.
 
         Parameters
         ----------
