@@ -84,6 +84,8 @@ pub enum Domain {
     PoolOrder = 21,
     /// The choice of the unlabelled samples that new samples are compared with.
     Reference = 22,
+    /// The order of the rows of a batch that is monitored, and the ranks of equal scores.
+    Monitor = 23,
 }
 
 impl Seed {

@@ -19,6 +19,11 @@
 //! - Vector scaling changes the predicted class, and whether the class of the fitted calibrator is right depends on the
 //!   labels that fitted it. Each label is then scored and found right or wrong by the calibrator of its
 //!   [cross-fit](crate::calibrator::cross_fit), which was fitted without it.
+//!
+//! Several precisions at once are one family of tests, whose thresholds all hold except with probability δ. Each precision has its own
+//! sequence, which starts with an equal share of δ; a sequence that ends without a failure leaves its share to the others (the
+//! graphical procedure of Bretz, Maurer, Brannath, Posch: "A graphical approach to sequentially rejective multiple test
+//! procedures", 2009). A threshold of a higher precision also holds for a lower one.
 
 use calmix_core::lanes;
 use calmix_core::softmax::argmax;
@@ -46,6 +51,13 @@ pub struct AnswerThreshold {
     pub right: usize,
     /// The number of all labels.
     pub n: usize,
+}
+
+impl AnswerThreshold {
+    /// Returns the threshold as a probability, rounded: decide by the score.
+    pub fn confidence(&self) -> f64 {
+        1.0 / (1.0 + libm::exp(-self.threshold))
+    }
 }
 
 /// Computes ln(p / (1 − p)) of the predicted class under softmax: it orders rows by their confidence, and still separates
@@ -81,31 +93,90 @@ pub fn answer_threshold(
     precision: f64,
     delta: f64,
 ) -> Result<Option<AnswerThreshold>, MetricsError> {
-    checked::probability("precision", precision)?;
+    let found = answer_thresholds(scores, right, &[precision], delta)?;
+    Ok(found.into_iter().next().flatten())
+}
+
+/// Finds for each precision the lowest threshold at which the precision of the answers is at least that, except with probability
+/// `delta` for all of them together.
+///
+/// # Errors
+/// As [`answer_threshold`].
+pub fn answer_thresholds(
+    scores: &[f64],
+    right: &[bool],
+    precisions: &[f64],
+    delta: f64,
+) -> Result<Vec<Option<AnswerThreshold>>, MetricsError> {
+    precisions.iter().try_for_each(|&precision| checked::probability("precision", precision))?;
     checked::probability("delta", delta)?;
     checked::length("answers", scores.len(), right.len())?;
     checked::finite("the score of label", scores)?;
-    let n = scores.len();
     let mut rows: Vec<(f64, bool)> = scores.iter().copied().zip(right.iter().copied()).collect();
     rows.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let min_labels = min_labels(precision, delta);
-    let first = min_labels.saturating_mul(FIRST).min(2 * n / 5).max(min_labels);
-    let mut found = None;
-    for rank in (1..=STEPS).map(|step| (n * step).div_ceil(STEPS)).filter(|&rank| rank >= first) {
-        // Equal scores are answered together or not at all, so the score of the first label left out is excluded.
-        let limit = rows.get(rank).map(|&(score, _)| score);
-        let answered = limit.map_or(n, |limit| rows.partition_point(|&(score, _)| score > limit));
-        if answered < min_labels {
-            continue;
-        }
-        let right = rows[..answered].iter().filter(|(_, right)| *right).count();
-        // It cannot fail: there are samples, and delta is a probability.
-        if share_at_least(right, answered, delta).is_ok_and(|share| share < precision) {
+    // With the smallest level that a sequence may have: its steps must not depend on what it inherits.
+    let share = delta / precisions.len().max(1) as f64;
+    let mut sequences: Vec<TestSequence> =
+        precisions.iter().map(|&precision| TestSequence::new(&rows, precision, delta, share)).collect();
+    let mut unfinished: Vec<usize> = (0..sequences.len()).collect();
+    while !unfinished.is_empty() {
+        let level = delta / unfinished.len() as f64;
+        let before = unfinished.len();
+        unfinished.retain(|&at| !sequences[at].advance(&rows, level));
+        // Without another finished sequence no level grows.
+        if unfinished.len() == before {
             break;
         }
-        found = Some(AnswerThreshold { threshold: rows[answered - 1].0, answered, right, n });
     }
-    Ok(found)
+    let thresholds = (0..sequences.len()).map(|at| {
+        let holds = sequences.iter().filter(|other| other.precision >= precisions[at]);
+        holds.filter_map(|other| other.found).min_by(|a, b| a.threshold.total_cmp(&b.threshold))
+    });
+    Ok(thresholds.collect())
+}
+
+/// The tests of one precision, from the highest score down.
+struct TestSequence {
+    precision: f64,
+    /// The number of answers of each test, ascending.
+    steps: Vec<usize>,
+    /// The number of tests that were passed.
+    passed: usize,
+    /// The last test that was passed.
+    found: Option<AnswerThreshold>,
+}
+
+impl TestSequence {
+    /// Chooses the tests on rows in descending order of their scores. Their level is from `min_level` to `delta`.
+    fn new(rows: &[(f64, bool)], precision: f64, delta: f64, min_level: f64) -> Self {
+        let n = rows.len();
+        let first = min_labels(precision, delta).saturating_mul(FIRST).min(2 * n / 5);
+        let min_labels = min_labels(precision, min_level);
+        let first = first.max(min_labels);
+        let ranks = (1..=STEPS).map(|step| (n * step).div_ceil(STEPS)).filter(|&rank| rank >= first);
+        // Equal scores are answered together or not at all, so the score of the first label left out is excluded.
+        let answered = ranks.map(|rank| match rows.get(rank) {
+            Some(&(limit, _)) => rows.partition_point(|&(score, _)| score > limit),
+            None => n,
+        });
+        let steps = answered.filter(|&answered| answered >= min_labels).collect();
+        Self { precision, steps, passed: 0, found: None }
+    }
+
+    /// Continues until a test fails at this level; returns whether all were passed.
+    fn advance(&mut self, rows: &[(f64, bool)], level: f64) -> bool {
+        while let Some(&answered) = self.steps.get(self.passed) {
+            let right = rows[..answered].iter().filter(|(_, right)| *right).count();
+            // It cannot fail: there are samples, and the level is a probability.
+            if share_at_least(right, answered, level).is_ok_and(|share| share < self.precision) {
+                return false;
+            }
+            let threshold = rows[answered - 1].0;
+            self.found = Some(AnswerThreshold { threshold, answered, right, n: rows.len() });
+            self.passed += 1;
+        }
+        true
+    }
 }
 
 /// Returns the smallest number of labels that shows a precision if all of them are predicted correctly.
@@ -165,6 +236,53 @@ mod tests {
         assert_eq!(log_odds(&[]), 0.0);
     }
 
+    /// Draws labels whose accuracy is their score, which is uniform between 0.6 and 1.
+    fn drawn(n: u64, draw: u64) -> (Vec<f64>, Vec<bool>) {
+        let mut stream = Seed(1).stream(Domain::Bootstrap, n, draw);
+        let row = |_| {
+            let score = 0.6 + 0.4 * stream.uniform();
+            (score, stream.uniform() < score)
+        };
+        (0..n).map(row).unzip()
+    }
+
+    /// At s and above, the precision is (1 + s)/2. One precision at a time, each at the whole δ, breaks some more often.
+    #[test]
+    fn several_precisions_hold_together() {
+        let precisions: Vec<f64> = (0..12).map(|n| 0.83 + 0.01 * f64::from(n)).collect();
+        let mut broken = 0;
+        let mut broken_alone = 0;
+        let mut found = 0;
+        for draw in 0..1000 {
+            let (scores, right) = drawn(400, draw);
+            let is_broken = |at: usize, found: Option<AnswerThreshold>| {
+                found.is_some_and(|found| f64::midpoint(1.0, found.threshold) < precisions[at])
+            };
+            let together = answer_thresholds(&scores, &right, &precisions, 0.1).unwrap();
+            broken += u32::from((0..12).any(|at| is_broken(at, together[at])));
+            found += together.iter().flatten().count();
+            let alone = |at: usize| answer_threshold(&scores, &right, precisions[at], 0.1).unwrap();
+            broken_alone += u32::from((0..12).any(|at| is_broken(at, alone(at))));
+        }
+        assert!(broken <= 130 && broken_alone > 130, "{broken} and {broken_alone} of 1,000 broken");
+        assert!(found > 4_000, "{found} of 12,000 found");
+    }
+
+    #[test]
+    fn easy_precision_costs_the_others_nothing() {
+        let (scores, right) = drawn(400, 5);
+        let alone = answer_threshold(&scores, &right, 0.9, 0.1).unwrap().unwrap();
+        // All answers together reach 50% and 60% at any level.
+        let found = answer_thresholds(&scores, &right, &[0.5, 0.9, 0.6], 0.1).unwrap();
+        assert_eq!(found[1], Some(alone));
+        assert_eq!([found[0], found[2]].map(|easy| easy.unwrap().answered), [400, 400]);
+        // The same precision thrice is three times the same threshold, found at a third of the level.
+        let thrice = answer_thresholds(&scores, &right, &[0.9; 3], 0.1).unwrap();
+        assert!(thrice[0] == thrice[1] && thrice[1] == thrice[2]);
+        assert!(thrice[0].is_none_or(|found| found.threshold > alone.threshold));
+        assert_eq!(answer_thresholds(&scores, &right, &[], 0.1).unwrap(), []);
+    }
+
     /// Accuracy equals the score, which is uniform between 0.6 and 1: at s and above it is (1 + s)/2, so 90% needs a
     /// threshold of 0.8. The guarantee may fail in a tenth of all draws; of 1,000 draws, 130 are three deviations more.
     #[test]
@@ -173,14 +291,8 @@ mod tests {
             let mut broken = 0;
             let mut answered = 0.0;
             for draw in 0..1000 {
-                let mut stream = Seed(1).stream(Domain::Bootstrap, n, draw);
-                let rows: Vec<(f64, bool)> = (0..n)
-                    .map(|_| {
-                        let score = 0.6 + 0.4 * stream.uniform();
-                        (score, stream.uniform() < score)
-                    })
-                    .collect();
-                if let Some(found) = find(&rows) {
+                let (scores, right) = drawn(n, draw);
+                if let Some(found) = answer_threshold(&scores, &right, 0.9, 0.1).unwrap() {
                     broken += u32::from(found.threshold < 0.8);
                     answered += (1.0 - found.threshold) / 0.4 / 1000.0;
                 }

@@ -5,7 +5,7 @@
 //! and new samples together; it is not per sample, and per class only with a threshold per class ([`ClassConditional`]).
 //!
 //! ```
-//! use calmix_core::matrix::Matrix;
+//! use calmix_core::matrix::{MatrixOf, Scalar};
 //! use calmix_metrics::conformal::{Conformal, Score};
 //!
 //! let calibration = [0.75, 0.25].repeat(9);
@@ -19,7 +19,7 @@ mod class_conditional;
 
 use std::cmp::Ordering;
 
-use calmix_core::matrix::Matrix;
+use calmix_core::matrix::{MatrixOf, Scalar};
 use calmix_core::rng::{Domain, Seed};
 use calmix_core::softmax::argmax;
 use serde::{Deserialize, Serialize};
@@ -79,16 +79,13 @@ impl Conformal {
     ///
     /// # Errors
     /// If labels and rows do not fit each other, a probability is not in [0, 1], or α is not in (0, 1).
-    pub fn fit(
-        probabilities: Matrix,
+    pub fn fit<T: Scalar>(
+        probabilities: MatrixOf<'_, T>,
         labels: &[u32],
         score: Score,
         alpha: f64,
     ) -> Result<Self, MetricsError> {
-        checked::probabilities(probabilities, labels)?;
-        let rows = probabilities.iter().zip(labels).enumerate();
-        let scores = rows.filter_map(|(i, (row, &label))| score.of_label(row, label, i as u64));
-        Self::from_scores(scores.collect(), score, alpha)
+        Self::from_scores(score.of_labels(probabilities, labels)?, score, alpha)
     }
 
     /// Calibrates on the scores of the true classes, which a model stores instead of the samples.
@@ -153,7 +150,7 @@ impl Conformal {
     ///
     /// `sample` is the sample's number: randomised sets are a function of it and the seed, not of the order
     /// of the calls.
-    pub fn set(&self, probabilities: &[f32], sample: u64) -> Vec<u32> {
+    pub fn set<T: Scalar>(&self, probabilities: &[T], sample: u64) -> Vec<u32> {
         let mut set: Vec<u32> = self
             .score
             .of_classes(probabilities, PREDICTION, sample)
@@ -165,6 +162,23 @@ impl Conformal {
             set.push(argmax(probabilities) as u32);
         }
         set
+    }
+
+    /// Marks the classes of the [`set`](Self::set) of one sample among `members`, which has an entry per class.
+    fn mark<T: Scalar>(&self, probabilities: &[T], sample: u64, members: &mut [bool]) {
+        if self.score != Score::Lac {
+            members.fill(false);
+            self.set(probabilities, sample).iter().for_each(|&class| members[class as usize] = true);
+            return;
+        }
+        // The sets of LAC need no order of the classes, which takes most of the time of a set.
+        let threshold = self.threshold.unwrap_or(f64::INFINITY);
+        for (member, &p) in members.iter_mut().zip(probabilities) {
+            *member = 1.0 - p.into() <= threshold;
+        }
+        if self.never_empty && !probabilities.is_empty() && !members.iter().any(|&member| member) {
+            members[argmax(probabilities)] = true;
+        }
     }
 }
 
@@ -178,24 +192,38 @@ fn rank(n: usize, alpha: f64) -> usize {
 
 impl Score {
     /// Computes the score of a sample's true class, for [`Conformal::from_scores`]; `None` if the class does not exist.
-    pub fn of_label(self, probabilities: &[f32], label: u32, sample: u64) -> Option<f64> {
-        let label_p = *probabilities.get(label as usize)?;
+    pub fn of_label<T: Scalar>(self, probabilities: &[T], label: u32, sample: u64) -> Option<f64> {
+        let label_p: f64 = (*probabilities.get(label as usize)?).into();
         if self == Self::Lac {
-            return Some(1.0 - f64::from(label_p));
+            return Some(1.0 - label_p);
         }
         // The classes before the label are summed in the order of `of_classes`, so that both sums have the same bits.
-        let classes = probabilities.iter().enumerate();
-        let mut before: Vec<f32> = classes
-            .filter(|&(class, &p)| match p.total_cmp(&label_p) {
+        let classes = probabilities.iter().map(|&p| p.into()).enumerate();
+        let mut before: Vec<f64> = classes
+            .filter(|&(class, p): &(usize, f64)| match p.total_cmp(&label_p) {
                 Ordering::Greater => true,
                 Ordering::Equal => class < label as usize,
                 Ordering::Less => false,
             })
-            .map(|(_, &p)| p)
+            .map(|(_, p)| p)
             .collect();
         before.sort_by(|a, b| b.total_cmp(a));
-        let before: f64 = before.into_iter().fold(0.0, |sum, p| sum + f64::from(p));
-        Some(before + self.fraction(CALIBRATION, sample) * f64::from(label_p))
+        let before: f64 = before.into_iter().fold(0.0, |sum, p| sum + p);
+        Some(before + self.fraction(CALIBRATION, sample) * label_p)
+    }
+
+    /// Computes the score of each row's true class, for [`Conformal::from_scores`].
+    ///
+    /// # Errors
+    /// If labels and rows do not fit each other, or a probability is not in [0, 1].
+    pub fn of_labels<T: Scalar>(
+        self,
+        probabilities: MatrixOf<'_, T>,
+        labels: &[u32],
+    ) -> Result<Vec<f64>, MetricsError> {
+        checked::probabilities(probabilities, labels)?;
+        let rows = probabilities.iter().zip(labels).enumerate();
+        Ok(rows.filter_map(|(row, (p, &label))| self.of_label(p, label, row as u64)).collect())
     }
 
     /// Returns the fraction of a class's own probability in its score.
@@ -207,20 +235,19 @@ impl Score {
     }
 
     /// Returns every class with its score, the most likely first.
-    fn of_classes(self, probabilities: &[f32], time: u64, sample: u64) -> Vec<(u32, f64)> {
+    fn of_classes<T: Scalar>(self, probabilities: &[T], time: u64, sample: u64) -> Vec<(u32, f64)> {
         let fraction = self.fraction(time, sample);
-        let mut order: Vec<usize> = (0..probabilities.len()).collect();
-        order.sort_by(|&a, &b| probabilities[b].total_cmp(&probabilities[a]));
+        let classes = probabilities.iter().enumerate();
+        let mut scored: Vec<(u32, f64)> = classes.map(|(class, &p)| (class as u32, p.into())).collect();
+        scored.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let mut before = 0.0;
-        let mut scored = Vec::with_capacity(order.len());
-        for class in order {
-            let p = f64::from(probabilities[class]);
-            let score = match self {
+        for (_, score) in &mut scored {
+            let p = *score;
+            *score = match self {
                 Self::Lac => 1.0 - p,
                 Self::Aps | Self::RandomisedAps { .. } => before + fraction * p,
             };
             before += p;
-            scored.push((class as u32, score));
         }
         scored
     }

@@ -9,17 +9,18 @@
 
 mod class_scores;
 mod label_logits;
+mod of_probabilities;
 mod other_mix;
 mod scoring;
 
 use std::collections::BTreeSet;
 
-use calmix_core::matrix::Matrix;
+use calmix_core::matrix::{Matrix, Scalar};
 use calmix_core::rng::Seed;
 use calmix_core::softmax::argmax;
 use serde::{Deserialize, Serialize};
 
-use crate::abstention::{AnswerThreshold, answer_threshold, log_odds};
+use crate::abstention::{AnswerThreshold, answer_thresholds, log_odds};
 use crate::calibrator::Calibrator;
 use crate::calibrator::cross_fit::CrossFit;
 use crate::calibrator::temperature::Temperature;
@@ -30,6 +31,7 @@ use crate::groups::{group_count, one_of_each_group, select_groups};
 
 pub use class_scores::ClassScores;
 pub use label_logits::LabelLogits;
+pub use of_probabilities::probability_log_odds;
 pub use other_mix::{AdaptedLabels, adapt_logits, mix_weights};
 pub use scoring::{score, score_cross_fitted, score_with_logits, score_with_logits_cross_fitted};
 
@@ -137,19 +139,24 @@ impl HeldOut {
             Temperature::IDENTITY.probabilities_into(calibrated, &mut probabilities);
             let decisive = if changes_labels { calibrated } else { raw };
             let right = argmax(decisive) == label as usize;
-            // Every set contains the predicted class. Scoring it zero here makes that part of the rule which is
-            // calibrated, so it costs no coverage beyond what was requested.
-            let score_of = |score: Score| {
-                let of_label = score.of_label(&probabilities, label, row as u64).unwrap_or(1.0);
-                if right { 0.0 } else { of_label }
-            };
-            held_out.label.push(label);
-            held_out.answer.push(log_odds(decisive));
-            held_out.right.push(right);
-            held_out.lac.push(score_of(Score::Lac));
-            held_out.aps.push(score_of(APS));
+            held_out.add(label, right, log_odds(decisive), &probabilities, row as u64);
         }
         held_out
+    }
+
+    /// Adds a label with its score by which a model abstains, and the probabilities of its row.
+    fn add<T: Scalar>(&mut self, label: u32, right: bool, answer: f64, probabilities: &[T], row: u64) {
+        // Every set contains the predicted class. Scoring it zero here makes that part of the rule which is
+        // calibrated, so it costs no coverage beyond what was requested.
+        let score_of = |score: Score| {
+            let of_label = score.of_label(probabilities, label, row).unwrap_or(1.0);
+            if right { 0.0 } else { of_label }
+        };
+        self.label.push(label);
+        self.answer.push(answer);
+        self.right.push(right);
+        self.lac.push(score_of(Score::Lac));
+        self.aps.push(score_of(APS));
     }
 
     /// Adds a label of an unseen class. No prediction set could contain it, and its prediction is wrong at the confidence of the
@@ -245,10 +252,24 @@ impl HeldOut {
     /// # Errors
     /// If the precision is not between 0 and 1, or a score is not finite.
     pub fn answer_threshold(&self, precision: f64) -> Result<Option<AnswerThreshold>, MetricsError> {
+        let found = self.answer_thresholds(&[precision], Self::DELTA)?;
+        Ok(found.into_iter().next().flatten())
+    }
+
+    /// Finds a score threshold for each precision, all of which hold except with probability `delta`
+    /// ([`answer_thresholds`]).
+    ///
+    /// # Errors
+    /// If a precision or `delta` is not between 0 and 1, or a score is not finite.
+    pub fn answer_thresholds(
+        &self,
+        precisions: &[f64],
+        delta: f64,
+    ) -> Result<Vec<Option<AnswerThreshold>>, MetricsError> {
         let rows = one_of_each_group(&self.group, self.len(), Seed(0));
         let answers: Vec<f64> = rows.iter().filter_map(|&row| self.answer.get(row).copied()).collect();
         let right: Vec<bool> = rows.iter().filter_map(|&row| self.right.get(row).copied()).collect();
-        answer_threshold(&answers, &right, precision, Self::DELTA)
+        answer_thresholds(&answers, &right, precisions, delta)
     }
 }
 

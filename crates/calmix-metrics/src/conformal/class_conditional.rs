@@ -7,18 +7,22 @@
 
 use std::collections::BTreeMap;
 
+use calmix_core::matrix::{MatrixOf, Scalar};
+use calmix_core::softmax::argmax;
+
 use super::{Conformal, PREDICTION, Score};
 use crate::checked;
 use crate::error::MetricsError;
 use crate::groups::{rows_of_groups, select_groups};
 
-/// A rule for prediction sets with a threshold per class. Every set contains the likeliest class.
+/// A rule for prediction sets with a threshold per class. Every set contains the likeliest class, unless it may be empty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClassConditional {
     /// The rules of the classes that have labels. A map rather than a list, because the classes may come from an untrusted
     /// file, whose largest class would set the length of a list.
     rules: BTreeMap<u32, Conformal>,
     min_labels: usize,
+    may_be_empty: bool,
 }
 
 impl ClassConditional {
@@ -48,7 +52,13 @@ impl ClassConditional {
             let groups = select_groups(groups, &rows);
             rules.insert(class, Conformal::from_grouped_scores(&scores, &groups, Score::Lac, alpha)?);
         }
-        Ok(Self { rules, min_labels: Conformal::min_labels(alpha) })
+        Ok(Self { rules, min_labels: Conformal::min_labels(alpha), may_be_empty: false })
+    }
+
+    /// Returns the same rule without the likeliest class in every set, for scores that are not zero if it was the true one.
+    #[must_use]
+    pub fn may_be_empty(self) -> Self {
+        Self { may_be_empty: true, ..self }
     }
 
     /// Calibrates on scores of labels that are weighted by class, for samples whose classes have other shares: the thresholds of a
@@ -92,7 +102,7 @@ impl ClassConditional {
             let threshold = at_threshold.map(|&(score, _)| score);
             rules.insert(class, Conformal { threshold, n: groups.len(), ..unweighted });
         }
-        Ok(Self { rules, min_labels: Conformal::min_labels(alpha) })
+        Ok(Self { rules, min_labels: Conformal::min_labels(alpha), may_be_empty: false })
     }
 
     /// Returns the largest score with which a class is in a set; `None` if it is in every set.
@@ -111,18 +121,24 @@ impl ClassConditional {
     }
 
     /// Returns the prediction set of one sample, the likeliest class first; among equals, the lower class first.
-    pub fn set(&self, probabilities: &[f32]) -> Vec<u32> {
+    pub fn set<T: Scalar>(&self, probabilities: &[T]) -> Vec<u32> {
         let mut set = Vec::new();
         let classes = Score::Lac.of_classes(probabilities, PREDICTION, 0);
         for (place, (class, score)) in classes.into_iter().enumerate() {
             let threshold = self.threshold(class);
             // The likeliest class is always included, as it had score zero when the thresholds were calibrated. With a single
             // threshold it would be in every non-empty set anyway; with one per class it need not be.
-            if place == 0 || threshold.is_none_or(|threshold| score <= threshold) {
+            let is_included = place == 0 && !self.may_be_empty;
+            if is_included || threshold.is_none_or(|threshold| score <= threshold) {
                 set.push(class);
             }
         }
         set
+    }
+
+    /// Returns the largest score with which each of the first classes is in a set; infinity if it is in every set.
+    pub fn thresholds(&self, classes: usize) -> Vec<f64> {
+        (0..classes).map(|class| self.threshold(class as u32).unwrap_or(f64::INFINITY)).collect()
     }
 }
 
@@ -137,11 +153,36 @@ pub enum PredictionSets {
 
 impl PredictionSets {
     /// Returns the prediction set of one sample, the likeliest class first; `sample` as in [`Conformal::set`].
-    pub fn set(&self, probabilities: &[f32], sample: u64) -> Vec<u32> {
+    pub fn set<T: Scalar>(&self, probabilities: &[T], sample: u64) -> Vec<u32> {
         match self {
             Self::Marginal(rule) => rule.set(probabilities, sample),
             Self::ByClass(rule) => rule.set(probabilities),
         }
+    }
+
+    /// Returns which classes are in the sets of many samples, numbered from `first`: the same sets as those of
+    /// [`set`](Self::set), one entry per probability.
+    pub fn members<T: Scalar>(&self, probabilities: MatrixOf<'_, T>, first: u64) -> Vec<bool> {
+        let classes = probabilities.width();
+        let mut members = vec![false; probabilities.data().len()];
+        let rows = probabilities.iter().zip(members.chunks_exact_mut(classes.max(1)));
+        match self {
+            Self::Marginal(rule) => {
+                rows.zip(first..).for_each(|((p, members), sample)| rule.mark(p, sample, members));
+            }
+            Self::ByClass(rule) => {
+                let thresholds = rule.thresholds(classes);
+                for (p, members) in rows {
+                    for ((member, &p), threshold) in members.iter_mut().zip(p).zip(&thresholds) {
+                        *member = 1.0 - p.into() <= *threshold;
+                    }
+                    if !rule.may_be_empty && classes > 0 {
+                        members[argmax(p)] = true;
+                    }
+                }
+            }
+        }
+        members
     }
 }
 
@@ -164,7 +205,7 @@ mod tests {
         // The threshold of class 0 is the largest of its scores, 0.4.
         assert_eq!(rule.set(&[0.625, 0.25, 0.125]), [0, 1, 2]);
         assert_eq!(rule.set(&[0.25, 0.625, 0.125]), [1, 2]);
-        assert!(rule.set(&[]).is_empty());
+        assert!(rule.set::<f32>(&[]).is_empty());
     }
 
     /// The set of LAC holds the likeliest class because it is the first below the one threshold; here the threshold of
@@ -177,6 +218,36 @@ mod tests {
         assert_eq!(rule.set(&[0.5, 0.25]), [0, 1]);
         assert_eq!(rule.set(&[0.5, 0.2]), [0]);
         assert_eq!(rule.set(&[0.25, 0.5]), [1]);
+    }
+
+    #[test]
+    fn sets_of_a_table_are_those_of_its_rows() {
+        use calmix_core::rng::{Domain, Seed};
+        let mut stream = Seed(3).stream(Domain::Conformal, 9, 0);
+        // Few distinct numbers, so that there are ties.
+        let numbers: Vec<f64> = (0..300).map(|_| (8.0 * stream.uniform()).floor() / 8.0).collect();
+        let table = MatrixOf::new(&numbers, 60, 5).unwrap();
+        let aps = Score::RandomisedAps { seed: Seed(1) };
+        let marginal =
+            |score, threshold| Conformal { score, alpha: 0.5, threshold, never_empty: false, n: 9 };
+        let scores: Vec<f64> = (0..17).map(|row| 0.05 * f64::from(row)).collect();
+        let by_class = ClassConditional::from_scores(&[0; 17], &scores, &[], 0.5).unwrap();
+        for rule in [
+            PredictionSets::Marginal(marginal(Score::Lac, Some(0.25))),
+            PredictionSets::Marginal(marginal(Score::Lac, Some(0.25)).never_empty()),
+            PredictionSets::Marginal(marginal(Score::Lac, None)),
+            PredictionSets::Marginal(marginal(aps, Some(0.75))),
+            PredictionSets::ByClass(by_class.clone()),
+            PredictionSets::ByClass(by_class.may_be_empty()),
+        ] {
+            let members = rule.members(table, 40);
+            for (row, p) in table.iter().enumerate() {
+                let mut set = rule.set(p, 40 + row as u64);
+                set.sort_unstable();
+                let marked = (0..5_u32).filter(|&class| members[5 * row + class as usize]);
+                assert_eq!(marked.collect::<Vec<_>>(), set, "{rule:?} {p:?}");
+            }
+        }
     }
 
     #[test]

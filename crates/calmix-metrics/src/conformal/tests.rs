@@ -1,3 +1,5 @@
+use calmix_core::matrix::Matrix;
+
 use super::*;
 
 #[test]
@@ -39,7 +41,7 @@ fn set_may_be_empty() {
         let unsure: &[f32] = if score == Score::Lac { &[0.5, 0.5] } else { &p };
         assert!(sure.set(unsure, 0).is_empty());
         assert_eq!(sure.never_empty().set(unsure, 0), [0]);
-        assert!(sure.never_empty().set(&[], 0).is_empty());
+        assert!(sure.never_empty().set::<f32>(&[], 0).is_empty());
     }
 }
 
