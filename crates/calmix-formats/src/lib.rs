@@ -6,6 +6,7 @@
 //! | `.npy`, `.npz`, safetensors, Parquet and CSV with vectors | [`vectors`] |
 //! | NumPy's `.npy`, MATLAB's `.mat`, IDX, tar | [`npy`], [`mat`], [`idx`], [`tar`] |
 //! | Parquet, column by column; Parquet with images in it | [`parquet_file`], [`parquet_images`] |
+//! | probabilities of a model, as CSV or Parquet | [`probability_table`] |
 //! | labels and groups: their columns, and CSV files of them | [`labels`] |
 //! | folders of files, files of records | [`listing`], [`source_dir`] |
 //!
@@ -32,6 +33,7 @@ mod memory_budget;
 pub mod npy;
 pub mod parquet_file;
 pub mod parquet_images;
+pub mod probability_table;
 pub mod read_at;
 pub mod source_dir;
 pub mod tar;

@@ -34,6 +34,7 @@ pub use csv_table::CsvLines;
 pub use npy_file::NpyFile;
 pub use options::VectorOptions;
 pub use parquet::ParquetTextColumn;
+pub(crate) use parquet::parts as parquet_parts;
 pub use place::VectorPlace;
 pub use shape::{MAX_ROW_VALUES, too_long};
 pub use vector_source::{VectorBlock, VectorFile, VectorSource};

@@ -6,6 +6,7 @@ pub mod completions;
 pub mod doctor;
 pub mod evaluate;
 pub mod export;
+pub mod guard;
 pub mod inspect;
 pub mod labelling;
 #[cfg(feature = "man")]
@@ -72,6 +73,7 @@ pub enum Command {
     Evaluate(evaluate::EvaluateArgs),
     Calibrate(calibrate::CalibrateArgs),
     Predict(predict::PredictArgs),
+    Guard(guard::GuardArgs),
     Export(export::ExportArgs),
     Inspect(inspect::InspectArgs),
     Compare(compare::CompareArgs),

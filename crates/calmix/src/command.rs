@@ -5,6 +5,7 @@ mod compare;
 mod completions;
 mod evaluate;
 mod export;
+mod guard;
 mod inspect;
 mod labelling;
 #[cfg(feature = "man")]
@@ -33,6 +34,7 @@ pub fn run(command: Command, trainers: &Trainers<'_>) -> Result<Exit> {
     match command {
         Command::Prepare(command) => command.run(),
         Command::Predict(args) => predict::run(&args).map_err(explained),
+        Command::Guard(args) => guard::run(&args).map_err(explained),
         Command::Export(args) => export::run(&args).map_err(explained),
         Command::Inspect(command) => command.run(),
         Command::Label(command) => command.run(),

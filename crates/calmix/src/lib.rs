@@ -39,6 +39,7 @@ pub mod args;
 pub mod command;
 pub mod error;
 mod export;
+mod guard;
 pub(crate) mod labelled;
 pub(crate) mod labelling;
 pub mod model;

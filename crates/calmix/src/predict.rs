@@ -13,7 +13,7 @@ pub mod job;
 pub(crate) mod list_reader;
 pub(crate) mod mix_choice;
 pub mod other_mix;
-mod out_path;
+pub(crate) mod out_path;
 #[doc(hidden)]
 pub mod output;
 mod parquet;

@@ -8,6 +8,7 @@ mod errors;
 mod first_steps;
 mod folder_contents;
 mod folder_layouts;
+mod guard;
 mod help;
 mod inspect;
 mod json;

@@ -13,7 +13,7 @@
 
 mod column_stats;
 mod label_lines;
-mod label_list;
+pub mod label_list;
 mod row_labels;
 
 use std::io::Write;

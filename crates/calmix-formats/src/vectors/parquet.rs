@@ -12,7 +12,7 @@ use std::path::Path;
 use parquet::file::metadata::ParquetMetaData;
 
 use self::row_stream::ParquetStream;
-pub(super) use self::schema::parts;
+pub(crate) use self::schema::parts;
 use self::schema::{Columns, TablePart};
 pub use self::texts::ParquetTextColumn;
 use super::options::VectorOptions;

@@ -62,7 +62,7 @@ impl Guarantee {
         classes: &[String],
         options: &ModelOptions,
     ) -> Result<Self, MetricsError> {
-        let &ModelOptions { coverage, precision, sets, .. } = options;
+        let &ModelOptions { coverage, precision, .. } = options;
         let mut guarantee =
             Self { rules: None, reason: "no labels were held out from training", coverage, precision };
         let Some(held_out) = held_out.filter(|held_out| !held_out.is_empty()) else { return Ok(guarantee) };
@@ -70,8 +70,20 @@ impl Guarantee {
             guarantee.reason = "the held-out labels in model.json contradict each other";
             return Ok(guarantee);
         }
+        Self::of_labels(held_out, classes, options, held_out.answer_threshold(precision)?)
+    }
+
+    /// Creates the guarantees that follow from the labels of the caller, of which there may be more than a model stores. `answers` is
+    /// the threshold for the precision.
+    pub(crate) fn of_labels(
+        held_out: &HeldOut,
+        classes: &[String],
+        options: &ModelOptions,
+        answers: Option<AnswerThreshold>,
+    ) -> Result<Self, MetricsError> {
+        let &ModelOptions { coverage, precision, sets, .. } = options;
         let sets = held_out.sets(sets, coverage)?;
-        guarantee.rules = Some(HeldOutRules {
+        let rules = HeldOutRules {
             labels: held_out.len(),
             groups: held_out.group_count(),
             unseen: unseen_classes(held_out, classes),
@@ -80,9 +92,9 @@ impl Guarantee {
                 PredictionSets::ByClass(rule) => scarce_classes(rule, classes),
             },
             sets,
-            answers: held_out.answer_threshold(precision)?,
-        });
-        Ok(guarantee)
+            answers,
+        };
+        Ok(Self { rules: Some(rules), reason: "", coverage, precision })
     }
 
     /// Creates the guarantees for another mix of classes that follow from the logits of held-out labels.

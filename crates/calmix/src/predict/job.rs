@@ -71,7 +71,7 @@ impl<'a> PredictJob<'a> {
         input: InputKind,
         own_shard: Option<InputShard>,
     ) -> Result<Self, CliError> {
-        let kind = row_kind(args)?;
+        let kind = row_kind(args.out.as_deref(), args.format)?;
         if args.out.is_none() && kind == RowKind::Parquet {
             let message = "Parquet output is a folder of files and cannot be written to standard output";
             return Err(

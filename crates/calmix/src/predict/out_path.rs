@@ -10,7 +10,7 @@ use calmix_io::shown::shown;
 use calmix_io::system::CREATE_FOLDERS;
 use serde_json::Value;
 
-use crate::args::predict::{PredictArgs, RowKind};
+use crate::args::predict::RowKind;
 use crate::error::CliError;
 use crate::output::format::shell_quoted;
 
@@ -21,10 +21,10 @@ pub(super) const SUMS_ENDING: &str = ".sums.jsonl";
 ///
 /// # Errors
 /// If the extension is unknown.
-pub(super) fn row_kind(args: &PredictArgs) -> Result<RowKind, CliError> {
-    let ending = args.out.as_deref().and_then(Path::extension).unwrap_or_default();
+pub(crate) fn row_kind(out: Option<&Path>, format: Option<RowKind>) -> Result<RowKind, CliError> {
+    let ending = out.and_then(Path::extension).unwrap_or_default();
     let ending = ending.to_string_lossy().to_lowercase();
-    if let Some(kind) = args.format {
+    if let Some(kind) = format {
         return Ok(kind);
     }
     match ending.as_str() {
@@ -32,7 +32,7 @@ pub(super) fn row_kind(args: &PredictArgs) -> Result<RowKind, CliError> {
         "jsonl" | "json" => Ok(RowKind::Jsonl),
         "parquet" => Ok(RowKind::Parquet),
         _ => {
-            let out = args.out.as_deref().unwrap_or(Path::new(""));
+            let out = out.unwrap_or(Path::new(""));
             let message = format!(
                 "{}: calmix writes .csv, .jsonl (JSON lines) and .parquet, not .{}",
                 shown(out.display()),
@@ -46,7 +46,7 @@ pub(super) fn row_kind(args: &PredictArgs) -> Result<RowKind, CliError> {
 }
 
 /// Refuses an output that must be a mistake: `-` for standard output, or a file in a folder that does not exist.
-pub(super) fn check_place(out: &Path) -> Result<(), CliError> {
+pub(crate) fn check_place(out: &Path) -> Result<(), CliError> {
     if CloudUrl::is_url(out) {
         return Ok(());
     }

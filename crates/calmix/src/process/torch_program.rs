@@ -121,6 +121,7 @@ pub fn runs_without_libtorch(command: &Command, fastest: FastestDevice) -> bool 
         Command::Doctor(_) => false,
         Command::Calibrate(_)
         | Command::Predict(_)
+        | Command::Guard(_)
         | Command::Export(_)
         | Command::Prepare(_)
         | Command::Inspect(_)

@@ -225,6 +225,18 @@ def arrays(scene):
     }
 
 
+def probabilities(scene):
+    """The probabilities of a model for 900 rows, and the labels of 300."""
+    generator = np.random.default_rng(4)
+    classes = generator.integers(0, 3, 900)
+    logits = 4 * np.eye(3)[classes] + 1.6 * generator.normal(size=(900, 3))
+    drawn = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    lines = [f"row-{row}," + ",".join(f"{p:.6f}" for p in ps) for row, ps in enumerate(drawn)]
+    Path("predictions.csv").write_text("id," + ",".join(CLASSES) + "\n" + "\n".join(lines) + "\n")
+    labels = [f"row-{row},{CLASSES[label]}" for row, label in enumerate(classes[:300])]
+    Path("labels.csv").write_text("id,label\n" + "\n".join(labels) + "\n")
+
+
 def clip_folder(scene):
     """What clip-retrieval writes, and labels by path."""
     import pyarrow as pa

@@ -56,6 +56,7 @@ pub(super) static SCENES: &[Scene] = &[
     scene("docs/guides/folders.md", "A list of labels", &["listed_photos"]),
     scene("docs/guides/folders.md", "Parquet files of the Hub", &["short", "mnist_of_hub"]),
     scene("docs/guides/frozen-features.md", "", &["short", "small_images", "photos", "cifar10", "backbone"]),
+    scene("docs/guides/guard.md", "", &["probabilities"]),
     scene("docs/guides/labelling.md", "", &["backbone", "added_backbone"]),
     scene("docs/guides/launching.md", "", &["short", "tiny_network", "cifar100"]),
     scene("docs/guides/object-storage.md", "", &["short", "object_store"]),

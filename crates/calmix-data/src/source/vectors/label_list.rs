@@ -29,11 +29,11 @@ pub(super) const SUBSETS: [&str; 4] = [TRAIN, UNLABELLED, "val", "test"];
 
 /// Labels by row.
 #[derive(Debug)]
-pub(super) struct LabelList {
+pub struct LabelList {
     path: PathBuf,
     lines: Lines,
     /// Whether there is a column of groups.
-    pub(super) has_groups: bool,
+    pub has_groups: bool,
 }
 
 #[derive(Debug)]
@@ -56,12 +56,12 @@ impl std::fmt::Debug for NpyLabels {
 
 /// The entry of a row in a list.
 #[derive(Debug, Default)]
-pub(super) struct ListedRow {
-    pub(super) label: Option<String>,
+pub struct ListedRow {
+    pub label: Option<String>,
     /// An index into [`SUBSETS`].
     pub(super) subset: u8,
-    pub(super) group: Option<String>,
-    pub(super) drawn: Drawn,
+    pub group: Option<String>,
+    pub drawn: Drawn,
 }
 
 impl ListedRow {
@@ -71,7 +71,7 @@ impl ListedRow {
 
 impl LabelList {
     /// Reads the labels of `rows` rows.
-    pub(super) fn read(path: &Path, columns: &LabelColumns, rows: u64) -> Result<Self, DataError> {
+    pub fn read(path: &Path, columns: &LabelColumns, rows: u64) -> Result<Self, DataError> {
         if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npy")) {
             let place = VectorPlace::find(path)?;
             let name = place.file.clone().unwrap_or_default();
@@ -100,7 +100,7 @@ impl LabelList {
     }
 
     /// Label, subset and group of the next row.
-    pub(super) fn take(&mut self, row: u64, id: Option<&str>) -> Result<ListedRow, DataError> {
+    pub fn take(&mut self, row: u64, id: Option<&str>) -> Result<ListedRow, DataError> {
         match &mut self.lines {
             Lines::Npy(NpyLabels(labels)) => {
                 let mut label = Vec::with_capacity(1);
@@ -128,7 +128,7 @@ impl LabelList {
     }
 
     /// Refuses a list with lines for nonexistent rows.
-    pub(super) fn finish(self) -> Result<(), DataError> {
+    pub fn finish(self) -> Result<(), DataError> {
         let Lines::ById(lines) = self.lines else { return Ok(()) };
         let all = lines.len();
         let unused = || lines.iter().filter(|(_, (_, is_taken))| !is_taken);

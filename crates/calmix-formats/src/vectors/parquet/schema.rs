@@ -22,7 +22,7 @@ pub(super) struct TablePart {
 }
 
 /// Returns the names of the parts of a folder, in order.
-pub(in super::super) fn parts(place: &VectorPlace) -> Result<Vec<String>, FormatError> {
+pub(crate) fn parts(place: &VectorPlace) -> Result<Vec<String>, FormatError> {
     let mut files = contents(&place.folder, "")?.files;
     files.retain(|name| Path::new(name).extension().is_some_and(|extension| extension == "parquet"));
     Ok(files)
