@@ -5,11 +5,14 @@
 
 mod calibrator;
 mod classifier;
+mod guarantees;
 mod interop;
+mod martingale;
 mod measure;
 mod onnx_file;
 mod planner;
 mod report;
+mod rows;
 mod shift;
 mod views;
 
@@ -23,6 +26,10 @@ mod _calmix {
     #[pymodule_export]
     use crate::classifier::{Classifier, fit_classifier};
 
+    #[pymodule_export]
+    use crate::guarantees::{SetRule, answer_scores, answer_thresholds, clopper_pearson, set_scores};
+    #[pymodule_export]
+    use crate::martingale::Martingale;
     #[pymodule_export]
     use crate::measure::{measure, reliability_bins};
     #[pymodule_export]
@@ -38,7 +45,7 @@ mod _calmix {
 
     /// The largest distance of a row's sum from 1.
     #[pymodule_export]
-    const SUM_TOLERANCE: f64 = crate::measure::SUM_TOLERANCE;
+    const SUM_TOLERANCE: f64 = crate::rows::SUM_TOLERANCE;
 
     /// The version of the package.
     #[pymodule_export]

@@ -2,7 +2,6 @@
 
 use std::num::NonZeroU16;
 
-use calmix_core::lanes;
 use calmix_core::matrix::{MatrixOf, Scalar};
 use calmix_core::rng::Seed;
 use calmix_metrics::calibrator::temperature::Temperature;
@@ -12,48 +11,14 @@ use calmix_metrics::measure::{
 };
 use calmix_metrics::metrics::Resampling;
 use calmix_metrics::stats::{clopper_pearson, percentile_interval, resample};
-use numpy::{Element, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
-use crate::interop::{classes_of, internal, invalid, matrix};
-
-/// The largest distance of a row's sum from 1, which allows for probabilities in half precision.
-pub(crate) const SUM_TOLERANCE: f64 = 1e-3;
+use crate::interop::{classes_of, internal, invalid};
+use crate::rows::{RowsOf, check_sums};
 
 /// The number of replicates of a smooth ECE, each of which takes as long as the measure itself.
 const SMOOTH_REPLICATES: u64 = 200;
-
-/// Rows of numbers in their original type: 0.7 in f64 may be in another bin than 0.7 in f32.
-#[derive(FromPyObject)]
-pub(crate) enum RowsOf<'py> {
-    Single(PyReadonlyArray2<'py, f32>),
-    Double(PyReadonlyArray2<'py, f64>),
-}
-
-impl RowsOf<'_> {
-    /// Computes from the rows in their own type, without the interpreter. Closures are not generic, so there is one for each
-    /// type.
-    fn with<R: Send>(
-        &self,
-        py: Python<'_>,
-        single: impl FnOnce(MatrixOf<'_, f32>) -> PyResult<R> + Send,
-        double: impl FnOnce(MatrixOf<'_, f64>) -> PyResult<R> + Send,
-    ) -> PyResult<R> {
-        match self {
-            Self::Single(rows) => detached(py, rows, single),
-            Self::Double(rows) => detached(py, rows, double),
-        }
-    }
-}
-
-fn detached<T: Scalar + Element + Sync, R: Send>(
-    py: Python<'_>,
-    rows: &PyReadonlyArray2<'_, T>,
-    compute: impl FnOnce(MatrixOf<'_, T>) -> PyResult<R> + Send,
-) -> PyResult<R> {
-    let rows = matrix(rows)?;
-    py.detach(|| compute(rows))
-}
 
 /// A function of the bins.
 type OfBins = fn(&[ReliabilityBin]) -> f64;
@@ -163,16 +128,7 @@ impl How<'_> {
 
     /// Refuses rows of probabilities that do not sum to 1. The measures check that each is in [0, 1].
     fn check_sums<T: Scalar>(self, rows: MatrixOf<'_, T>) -> PyResult<()> {
-        if self.are_logits {
-            return Ok(());
-        }
-        for (index, row) in rows.iter().enumerate() {
-            let sum = lanes::sum(row, Into::into);
-            if sum.is_nan() || (sum - 1.0).abs() > SUM_TOLERANCE {
-                return Err(invalid(format!("row {index} sums to {sum}, not to 1")));
-            }
-        }
-        Ok(())
+        if self.are_logits { Ok(()) } else { check_sums(rows) }
     }
 
     fn top_label<T: Scalar>(self, rows: MatrixOf<'_, T>, labels: &[u32]) -> PyResult<TopLabel> {

@@ -292,7 +292,7 @@ mod tests {
     }
 
     /// 500 streams of 100 batches of 10 rows beside a reference of 100. At most 1% may ever raise an alarm; two standard errors
-    /// more are 9. Against a fixed reference, in the same bets, it is many of them.
+    /// more are 9. Against a fixed reference, in the same bets, it is more: at 1%, more than 3 of 50 have a probability of 0.2%.
     #[test]
     fn false_alarms_stay_below_one_percent() {
         let draws = 500;
@@ -318,7 +318,7 @@ mod tests {
             alarms_of_fixed += u32::from(fixed.is_alarm());
         }
         assert!(alarms <= 9, "{alarms} of {draws}");
-        assert!(alarms_of_fixed > 10, "{alarms_of_fixed} of 50");
+        assert!(alarms_of_fixed > 3, "{alarms_of_fixed} of 50");
     }
 
     /// A shift by half a standard deviation, or a wider distribution, after fifty batches without a change.

@@ -33,6 +33,9 @@ const NETCAL: &[&str] = &[
     "tqdm==4.70.1",
 ];
 
+/// The packages whose prediction sets those of calmix are compared with; scikit-learn and pandas, which they need, are in [`TESTS`].
+const SETS: &[&str] = &["mapie==1.6.0", "crepes==0.9.1", "cloudpickle==3.1.2"];
+
 /// The program that draws and measures predictions, for comparison in a test.
 const DRAWN_MEASURES: &str = "drawn_measures";
 
@@ -49,8 +52,8 @@ pub(crate) fn check() -> Result<()> {
     run(command)
 }
 
-/// Builds the package, runs its models in MLflow, and compares its measures with torchmetrics, netcal and scikit-learn, and its
-/// planner with the engine.
+/// Builds the package, runs its models in MLflow, and compares its measures with torchmetrics, netcal and scikit-learn, its prediction
+/// sets with MAPIE and crepes, and its planner with the engine.
 pub(crate) fn check_peers() -> Result<()> {
     let built = build()?;
     let package = package(&built)?;
@@ -61,7 +64,8 @@ pub(crate) fn check_peers() -> Result<()> {
     let python = venv::python(TESTS)?;
     let torchmetrics = venv::unpacked(&python, TORCHMETRICS)?;
     let netcal = venv::unpacked(&python, NETCAL)?;
-    let mut command = pytest(&[&package, &torch()?, &torchmetrics, &netcal])?;
+    let sets = venv::unpacked(&python, SETS)?;
+    let mut command = pytest(&[&package, &torch()?, &torchmetrics, &netcal, &sets])?;
     command.env("CALMIX_PLANNER_CASE", planner_case).arg("peers");
     run(command)
 }

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-import os
 import sys
 import warnings
 from collections.abc import Mapping
@@ -19,7 +17,8 @@ from calmix.arrays import as_array, as_vectors
 from calmix.frames import answer_frame, as_rows, column_names
 from calmix.groups import group_numbers
 from calmix.labels import encoded_classes, present_labels, values_or_none
-from calmix.scikit_learn import MetadataRequests, from_sklearn
+from calmix.parameters import Parameters, thread_count
+from calmix.scikit_learn import MetadataRequests
 from calmix.settings import as_settings
 
 SetRule = Literal["lac", "aps", "lac-by-class"]
@@ -85,7 +84,7 @@ class MixEstimate:
     tested: it takes 30 rows, and a fit with 2,500 unlabelled samples."""
 
 
-class CalmixClassifier(MetadataRequests):
+class CalmixClassifier(Parameters, MetadataRequests):
     """Trains heads on embeddings, and keeps the one with the lowest out-of-fold NLL.
 
     Samples whose label is −1 are unlabelled, and are trained on too. `None`, NaN, pandas' NA, empty strings and masked entries
@@ -290,25 +289,6 @@ class CalmixClassifier(MetadataRequests):
             raise ValueError(f"sample_weight has the shape {weights.shape}, but y has {len(unlabelled)} labels")
         return float(np.average(right, weights=weights[~unlabelled]))
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Returns the parameters of the constructor."""
-        del deep  # No parameter is an estimator.
-        return {name: getattr(self, name) for name in _parameters()}
-
-    def set_params(self, **params: object) -> CalmixClassifier:
-        """Sets parameters of the constructor."""
-        for name, value in params.items():
-            if name not in _parameters():
-                raise ValueError(f"Invalid parameter {name!r} for {self!r}. Valid parameters are: {_parameters()}")
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        changed = {
-            name: value for name, value in self.get_params().items() if value is not _parameters()[name].default
-        }
-        return f"CalmixClassifier({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
-
     def __sklearn_tags__(self) -> Any:
         # Only scikit-learn calls this, so it is there.
         from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
@@ -325,7 +305,7 @@ class CalmixClassifier(MetadataRequests):
 
     def _model(self) -> _calmix.Classifier:
         if not hasattr(self, "_fitted"):
-            raise _not_fitted("This CalmixClassifier is not fitted yet: call fit(X, y) first")
+            raise self._not_fitted("fit(X, y)")
         return self._fitted
 
     def _estimated(self, vectors: NDArray[np.float32]) -> MixEstimate:
@@ -361,10 +341,7 @@ class CalmixClassifier(MetadataRequests):
         return shares.tolist()
 
     def _threads(self) -> int:
-        if self.n_jobs is None:
-            return 1
-        processors = os.cpu_count() or 1
-        return max(1, self.n_jobs if self.n_jobs > 0 else processors + 1 + self.n_jobs)
+        return thread_count(self.n_jobs)
 
     def _checked(self, X: ArrayLike) -> NDArray[np.float32]:
         self._model()
@@ -400,11 +377,6 @@ class CalmixClassifier(MetadataRequests):
             if not unexpected and not missing:
                 message += "Feature names must be in the same order as they were in fit.\n"
             raise ValueError(message)
-
-
-def _parameters() -> Mapping[str, inspect.Parameter]:
-    parameters = inspect.signature(CalmixClassifier.__init__).parameters
-    return {name: parameter for name, parameter in parameters.items() if name != "self"}
 
 
 def _uncalibrated(held_out: int, min_labels: int) -> str:
@@ -455,8 +427,3 @@ def _feature_names(X: object) -> NDArray[Any] | None:
     if any(are_strings) and not all(are_strings):
         raise TypeError("Feature names are only supported if all input features have string names: rename the columns")
     return names if all(are_strings) and len(names) > 0 else None
-
-
-def _not_fitted(message: str) -> Exception:
-    error = from_sklearn("exceptions", "NotFittedError")
-    return AttributeError(message) if error is None else error(message)

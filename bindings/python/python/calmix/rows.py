@@ -38,22 +38,24 @@ def refuse_infinite(array: NDArray[Any], name: str) -> None:
         raise ValueError(f"{name}: row {int(finite.argmin())} contains NaN or infinity")
 
 
-def refuse_invalid(array: NDArray[Any], are_logits: bool) -> None:
+def refuse_invalid(
+    array: NDArray[Any], are_logits: bool, name: str = "y_prob", next_step: str = "pass logits="
+) -> None:
     """Names the first row that is not one of logits or probabilities: logits as `y_prob` are refused, never guessed.
 
     The native code refuses the same rows in one pass over the memory; these passes only say what is wrong.
     """
     if are_logits:
         return refuse_infinite(array, "logits")
-    refuse_infinite(array, "y_prob")
+    refuse_infinite(array, name)
     outside = (array.min(axis=1, initial=0.0) < 0) | (array.max(axis=1, initial=0.0) > 1)
     if outside.any():
         row = int(outside.argmax())
-        raise ValueError(f"y_prob: row {row} has numbers outside of [0, 1]; if these are logits, pass logits=")
+        raise ValueError(f"{name}: row {row} has numbers outside of [0, 1]; if these are logits, {next_step}")
     far = np.abs(array.sum(axis=1, dtype=np.float64) - 1) > _calmix.SUM_TOLERANCE
     if far.any():
         row = int(far.argmax())
-        raise ValueError(f"y_prob: row {row} sums to {array[row].sum():.6g}, not to 1; if these are logits, pass logits=")
+        raise ValueError(f"{name}: row {row} sums to {array[row].sum():.6g}, not to 1; if these are logits, {next_step}")
 
 
 def one_of(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tuple[NDArray[Any], bool]:
