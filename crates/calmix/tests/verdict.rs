@@ -65,7 +65,11 @@ fn verdict_follows_the_samples() {
     let scene = Scene::new();
     for (name, word, sentence) in [
         ("same", "applies", "guarantees apply: these 600 vectors are like those"),
-        ("moved", "void", "of these vectors are unlike those of training; the strangest: "),
+        (
+            "moved",
+            "void",
+            "guarantees void: these vectors as a whole are unlike those of training, though few stand out",
+        ),
         ("mix", "mix-differs", "the mix of classes differs from that of the held-out labels"),
         ("few", "not-checked", "guarantees not checked: 20 rows are too few: at least 30 are compared"),
     ] {

@@ -329,7 +329,7 @@ class CalmixClassifier(Parameters, MetadataRequests):
                 return None
             return estimate.shares.tolist() if estimate.differs else None
         if isinstance(mix, Mapping):
-            names = list(self.classes_)
+            names = self.classes_.tolist()
             if unknown := [name for name in mix if name not in names]:
                 raise ValueError(f"mix has a share of {unknown[0]!r}, which is not a class of the classifier")
             if missing := [name for name in names if name not in mix]:

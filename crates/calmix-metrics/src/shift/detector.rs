@@ -33,7 +33,10 @@ struct FeatureSpace {
     whitening: Whitening,
     /// An orthonormal basis of the class means.
     class_span: Vec<Vec<f64>>,
-    /// The distances of the reference samples, ascending, each from a reference without it.
+    /// The mean logarithm of the distances of the reference samples, each from a reference without it.
+    usual_distance: f64,
+    /// How far the logarithms of these distances are from their mean, ascending. Strange samples may be far from the others, or near
+    /// their centre: a network finds little in a blurred image.
     distances: Vec<f64>,
 }
 
@@ -135,7 +138,7 @@ impl ShiftDetector {
         let Some(space) = &self.space else { return ObservedRow::default() };
         let mut coordinates = features;
         space.whitening.apply(&mut coordinates);
-        let distance = libm::sqrt(squares(&coordinates));
+        let distance = (log_length(squares(&coordinates)) - space.usual_distance).abs();
         let stranger = space.distances.len() - space.distances.partition_point(|&other| other < distance);
         let p_value = (1 + stranger) as f64 / (1 + space.distances.len()) as f64;
         ObservedRow { coordinates, distance, p_value }
@@ -245,10 +248,14 @@ impl FeatureSpace {
             // The distance from the mean and covariance of the others, by the formula of Penny (1996).
             let squares = squares(&whitened(row));
             let left = ((n - 1.0) * (n - 1.0) - n * squares).max(f64::MIN_POSITIVE);
-            distances.push(libm::sqrt(squares * n * n * (n - 2.0) / ((n - 1.0) * left)));
+            distances.push(log_length(squares * n * n * (n - 2.0) / ((n - 1.0) * left)));
+        }
+        let usual_distance = distances.iter().sum::<f64>() / n;
+        for distance in &mut distances {
+            *distance = (*distance - usual_distance).abs();
         }
         distances.sort_by(f64::total_cmp);
-        Some(Self { whitening, class_span, distances })
+        Some(Self { whitening, class_span, usual_distance, distances })
     }
 
     /// Computes the p-value of Hotelling's T² of a mean outside the span of the class means.
@@ -296,6 +303,11 @@ fn label_rows(labels: &LabelLogits) -> Vec<LabelRow> {
         rows.push(LabelRow { label, probabilities });
     }
     rows
+}
+
+/// Returns the logarithm of a length from its square.
+fn log_length(squares: f64) -> f64 {
+    0.5 * libm::log(squares.max(f64::MIN_POSITIVE))
 }
 
 fn squares(numbers: &[f64]) -> f64 {

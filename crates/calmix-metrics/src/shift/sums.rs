@@ -40,7 +40,7 @@ pub struct BatchSums {
 pub struct UnusualRow {
     /// The name of the row.
     pub name: String,
-    /// Its Mahalanobis distance from the reference, in units of 2⁻²⁴.
+    /// How far its distance from the reference is from those of reference samples, in logarithms and units of 2⁻²⁴.
     pub distance: i64,
 }
 
@@ -49,7 +49,7 @@ pub struct UnusualRow {
 pub struct ObservedRow {
     /// The whitened coordinates of the features; empty if the model has no reference features.
     pub coordinates: Vec<f64>,
-    /// The Mahalanobis distance from the reference.
+    /// How far the logarithm of its Mahalanobis distance is from those of reference samples.
     pub distance: f64,
     /// The conformal p-value: the share of reference samples that are at least as strange.
     pub p_value: f64,
