@@ -86,6 +86,8 @@ pub enum Domain {
     Reference = 22,
     /// The order of the rows of a batch that is monitored, and the ranks of equal scores.
     Monitor = 23,
+    /// The order in which the rows of a certificate are audited.
+    AuditOrder = 24,
 }
 
 impl Seed {

@@ -198,7 +198,7 @@ impl RunSamples {
         let mut draws = LabelDraws::default();
         let mut add = |id: u64, may_give_guarantees: bool| -> Result<(), DataError> {
             let drawn = self.dataset.drawn(id)?;
-            if may_give_guarantees || drawn == Drawn::Chosen {
+            if may_give_guarantees || !drawn.may_be_held_out() {
                 count_draw(&mut draws, drawn);
             }
             Ok(())
@@ -297,6 +297,8 @@ pub fn count_draw(draws: &mut LabelDraws, drawn: Drawn) {
         Drawn::Random => draws.random += 1,
         Drawn::ByClass => draws.by_class += 1,
         Drawn::Chosen => draws.chosen += 1,
+        Drawn::Audit => draws.audit += 1,
+        Drawn::Certified => draws.certified += 1,
     }
 }
 

@@ -8,11 +8,13 @@
 //! | how is a plot drawn? | [`svg`] |
 //! | how does it become one file that a browser shows? | [`page`] |
 //! | how does a user review labels in a browser? | [`review_page`] |
+//! | what does a certificate of labels say to a reader? | [`certificate_page`] |
 //! | which setting is better by more than chance? | [`compare`] |
 //!
 //! Libraries never print, and this one writes no files: it returns their content.
 #![forbid(unsafe_code)]
 
+pub mod certificate_page;
 pub mod compare;
 pub mod error;
 pub mod page;

@@ -21,7 +21,7 @@ const SCRIPT: &str = include_str!("review_page/review.js");
 /// The content security policy with the SHA-256 digests of [`SCRIPT`] and [`STYLE`]. A test computes them; it prints the
 /// right ones.
 const POLICY: &str = "default-src 'none'; \
-     script-src 'sha256-wY+BsIrKQJdLKp5F36QOa4JMwhWCyaVulpHvqWIWHWk='; \
+     script-src 'sha256-q5ZOdwK9NwyuPeJfZHrNNLLs/SGduQPEi2oM+iZhdHg='; \
      style-src 'sha256-izBv2ZFVWxYwRIaiM7fZwEMygZDJjZ1g6HnAxeee87E='; \
      img-src data:; base-uri 'none'; form-action 'none'";
 

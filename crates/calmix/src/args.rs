@@ -67,6 +67,8 @@ pub enum Command {
     Demo(labelling::demo::DemoArgs),
     Review(labelling::review::ReviewArgs),
     Label(labelling::label::LabelArgs),
+    Certify(labelling::certify::CertifyArgs),
+    Verify(labelling::verify::VerifyArgs),
     Train(train::TrainArgs),
     Resume(resume::ResumeArgs),
     Sweep(sweep::SweepArgs),

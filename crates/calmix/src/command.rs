@@ -51,6 +51,8 @@ pub fn run(command: Command, trainers: &Trainers<'_>) -> Result<Exit> {
         Command::Man(command) => command.run(),
         Command::Demo(args) => labelling::demo::run(&args, trainers).map_err(explained),
         Command::Review(args) => labelling::review::run(&args).map_err(explained),
+        Command::Certify(args) => labelling::certify::run(&args).map_err(explained),
+        Command::Verify(args) => labelling::verify::run(&args).map_err(explained),
         Command::Train(args) => train::run(&args, trainers).map_err(explained),
         Command::Resume(args) => resume::run(&args, trainers).map_err(explained),
         Command::Calibrate(args) => calibrate::run(&args).map_err(explained),

@@ -35,6 +35,7 @@ struct UseTheModel;
 
 #[doc(hidden)]
 pub mod args;
+mod certificate;
 #[doc(hidden)]
 pub mod command;
 pub mod error;

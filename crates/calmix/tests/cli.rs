@@ -4,6 +4,7 @@
 //! Texts are compared with the files in `crates/calmix/tests/cli/golden`; `CALMIX_BLESS=1 cargo test -p calmix -p calmix-torch
 //! cli::` rewrites them.
 
+mod certify;
 mod errors;
 mod first_steps;
 mod folder_contents;

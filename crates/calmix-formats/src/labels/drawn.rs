@@ -20,15 +20,21 @@ pub enum Drawn {
     Chosen = 3,
     /// At random, but whoever was asked gave no label.
     Skipped = 4,
+    /// For the audit of a certificate, at random among the rows that a model was sure of.
+    Audit = 5,
+    /// Not by a person: predicted, and certified by an audit.
+    Certified = 6,
 }
 
 /// All draws with their words in a list of labels.
-const WORDS: [(Drawn, &str); 5] = [
+const WORDS: [(Drawn, &str); 7] = [
     (Drawn::Given, "given"),
     (Drawn::Random, "random"),
     (Drawn::ByClass, "by-class"),
     (Drawn::Chosen, "chosen"),
     (Drawn::Skipped, "skipped"),
+    (Drawn::Audit, "audit"),
+    (Drawn::Certified, "certified"),
 ];
 
 impl Drawn {
@@ -61,7 +67,7 @@ impl Drawn {
 
     /// Returns whether a label may be held out: to fit calibrators, sets and thresholds, and to choose between models.
     pub fn may_be_held_out(self) -> bool {
-        self != Self::Chosen
+        !matches!(self, Self::Chosen | Self::Audit | Self::Certified)
     }
 }
 

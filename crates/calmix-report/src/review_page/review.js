@@ -213,7 +213,7 @@ function quoted(value) {
 function csv() {
   const lines = rows.map((row, index) => {
     // Skipped random samples are counted: who skips the hard ones has no random sample any more.
-    const isSkipped = answers[index] === null && row.given === null && ["random", "chosen"].includes(row.drawn);
+    const isSkipped = answers[index] === null && row.given === null && ["random", "chosen", "audit"].includes(row.drawn);
     const drawn = isSkipped ? "skipped" : row.drawn;
     const cells = [row.file, answers[index], row.given, row.predicted, row.confidence, row.why, drawn];
     return cells.map(quoted).join(",");

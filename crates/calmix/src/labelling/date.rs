@@ -1,4 +1,4 @@
-//! The date of today.
+//! The date of today, and the time.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,6 +8,15 @@ const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 pub(crate) fn today() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     date(now.as_secs() / SECONDS_PER_DAY)
+}
+
+/// Returns the time in UTC as `YYYY-MM-DDTHH:MM:SSZ`.
+pub(crate) fn now() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let second = now % SECONDS_PER_DAY;
+    let hour = second / 3_600;
+    let minute = second / 60 % 60;
+    format!("{}T{hour:02}:{minute:02}:{:02}Z", date(now / SECONDS_PER_DAY), second % 60)
 }
 
 /// Returns the Gregorian date of a day counted from 1 January 1970.

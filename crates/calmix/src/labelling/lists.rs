@@ -81,6 +81,8 @@ pub(crate) struct LabelCounts {
     pub(crate) random: u64,
     pub(crate) by_class: u64,
     pub(crate) chosen: u64,
+    pub(crate) audit: u64,
+    pub(crate) certified: u64,
     /// Rows without a label that were drawn at random and skipped.
     pub(crate) skipped: u64,
 }
@@ -259,6 +261,8 @@ impl Lists {
                     Drawn::Random | Drawn::Skipped => &mut counts.random,
                     Drawn::ByClass => &mut counts.by_class,
                     Drawn::Chosen => &mut counts.chosen,
+                    Drawn::Audit => &mut counts.audit,
+                    Drawn::Certified => &mut counts.certified,
                 };
                 *count += 1;
             }

@@ -98,11 +98,23 @@ impl LoadedModel {
         threads: NonZeroUsize,
         stop: &Stop,
     ) -> Result<Option<LabelledPredictions>> {
-        let found = match self {
-            Self::Images(model) => predict_images(model, path, dataset, ids, threads, stop)?,
-            Self::Vectors(model) => predict_vectors(model, path, &dataset, ids, threads, stop)?,
-        };
+        let found = self.predict_samples(path, dataset, ids, threads, stop)?;
         found.map(|found| found.check(path, self.kind()).map(|()| found)).transpose()
+    }
+
+    /// Predicts samples, with or without labels; `None` if the user stops the command. Those that cannot be read are left out.
+    pub(crate) fn predict_samples(
+        &self,
+        path: &Path,
+        dataset: Dataset,
+        ids: &[u64],
+        threads: NonZeroUsize,
+        stop: &Stop,
+    ) -> Result<Option<LabelledPredictions>> {
+        match self {
+            Self::Images(model) => predict_images(model, path, dataset, ids, threads, stop),
+            Self::Vectors(model) => predict_vectors(model, path, &dataset, ids, threads, stop),
+        }
     }
 
     /// Returns example inputs and their logits.

@@ -1,6 +1,6 @@
 //! The labels that the guarantees of a model rest on: how they were drawn, what they suffice for, and how many more are needed.
 
-use calmix_io::text::counted;
+use calmix_io::text::{counted, grouped};
 use calmix_metrics::abstention::min_labels;
 use calmix_metrics::calibrator::CalibratorKind;
 use calmix_metrics::conformal::Conformal;
@@ -21,7 +21,11 @@ pub(crate) fn guarantee_basis(
         None if evaluation.split == EvalSet::Test => return None,
         None => (evaluation.observations(), evaluation.groups.is_some()),
     };
-    Some(described(&counted(count, if is_grouped { "group of labels" } else { "label" }), count, draws))
+    Some(described(&counted_labels(count, is_grouped), count, draws))
+}
+
+fn counted_labels(count: u64, is_grouped: bool) -> String {
+    if is_grouped { format!("{} of labels", counted(count, "group")) } else { counted(count, "label") }
 }
 
 fn described(counted: &str, count: u64, draws: LabelDraws) -> String {
@@ -32,9 +36,14 @@ fn described(counted: &str, count: u64, draws: LabelDraws) -> String {
     } else {
         format!("{counted} drawn at random")
     };
-    if draws.chosen > 0 {
-        let chosen = are(draws.chosen);
-        text.extend([" (", &chosen, " chosen and trained on only)"]);
+    let kinds = [(draws.chosen, "chosen"), (draws.audit, "audited"), (draws.certified, "certified")];
+    let mut kinds = kinds.into_iter().filter(|(count, _)| *count > 0);
+    if let Some((count, kind)) = kinds.next() {
+        text.extend([" (", &are(count), " ", kind]);
+        for (count, kind) in kinds {
+            text.extend([", ", &grouped(count), " ", kind]);
+        }
+        text += " and trained on only)";
     }
     text.extend([". ", &sufficiency(count)]);
     if draws.by_class > 0 {
@@ -91,6 +100,12 @@ mod tests {
             "22 labels drawn at random. Enough for 90% coverage, 90% precision; 95% precision needs at least 23 more."
         );
         assert_eq!(of(8, random(8)), "8 labels drawn at random. 90% coverage needs at least 2 more.");
+        assert_eq!([counted_labels(2, true), counted_labels(1, false)], ["2 groups of labels", "1 label"]);
+        let certified = of(60, LabelDraws { audit: 65, certified: 1_200, ..random(60) });
+        assert!(
+            certified.contains("(65 more were audited, 1,200 certified and trained on only)"),
+            "{certified}"
+        );
         let all = of(60, LabelDraws { chosen: 1, ..random(60) });
         assert_eq!(
             all,

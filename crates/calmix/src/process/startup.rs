@@ -73,6 +73,7 @@ fn may_run_network(command: &Command) -> bool {
             | Command::Sweep(_)
             | Command::Evaluate(_)
             | Command::Calibrate(_)
+            | Command::Certify(_)
             | Command::Predict(_)
             | Command::Export(_)
             | Command::Weights(_)

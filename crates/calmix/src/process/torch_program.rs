@@ -130,6 +130,8 @@ pub fn runs_without_libtorch(command: &Command, fastest: FastestDevice) -> bool 
         | Command::Push(_)
         | Command::Report(_)
         | Command::Review(_)
+        | Command::Certify(_)
+        | Command::Verify(_)
         | Command::Demo(_)
         | Command::Recipes(_)
         | Command::Weights(_)

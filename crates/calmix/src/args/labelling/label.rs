@@ -9,8 +9,8 @@ use crate::args::options::source::layouts;
 
 /// Add the answers of reviews to the labels of a dataset
 ///
-/// A review is a CSV with the columns `file`, `label` (empty without an answer) and `drawn` (random, by-class, chosen, given or
-/// skipped), as `calmix review` writes it, or the JSON export of Label Studio from tasks of `calmix review --to label-studio`. The
+/// A review is a CSV with the columns `file`, `label` (empty without an answer) and `drawn` (random, by-class, chosen, given,
+/// skipped, audit or certified), as `calmix review` writes it, or the JSON export of Label Studio from tasks of `calmix review --to label-studio`. The
 /// labels of images are in DATA/labels.csv or DATA/metadata.csv, or in one list per split; if the folders are the classes, calmix
 /// writes a new labels.csv that lists all images of the folders, because a list takes precedence over them. Labels of vectors are in the CSV of --labels. All other columns, rows and their order
 /// stay. The columns `drawn` and `date` (or `label_date`, if the list has another column `date`) say how each label was
@@ -78,5 +78,6 @@ Fields of --json:
                    interval (low, high; 95%), which are null if they are not defined
   new_classes      classes that no list had
   similar_classes  new classes that may be misspelt: new, other, difference
-  labels           all labels now: all, given, random, by_class, chosen; skipped (without a label)
+  labels           all labels now: all, given, random, by_class, chosen, audit, certified; skipped
+                   (without a label)
   next             the command that trains on them";

@@ -294,8 +294,15 @@ impl Merged {
     }
 
     fn counts_text(&self) -> String {
-        let LabelCounts { all, given, random, by_class, chosen, skipped } = self.counts;
-        let kinds = [(random, "random"), (by_class, "by class"), (chosen, "chosen"), (given, "given")];
+        let LabelCounts { all, given, random, by_class, chosen, audit, certified, skipped } = self.counts;
+        let kinds = [
+            (random, "random"),
+            (by_class, "by class"),
+            (chosen, "chosen"),
+            (audit, "audit"),
+            (certified, "certified"),
+            (given, "given"),
+        ];
         let named = kinds.iter().filter(|(count, _)| *count > 0);
         let kinds: Vec<String> = named.map(|(count, kind)| format!("{} {kind}", grouped(*count))).collect();
         let kinds = if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) };
@@ -338,7 +345,7 @@ impl Merged {
             .iter()
             .map(|pair| json!({ "new": pair.new, "other": pair.other, "difference": pair.difference }))
             .collect();
-        let LabelCounts { all, given, random, by_class, chosen, skipped } = self.counts;
+        let LabelCounts { all, given, random, by_class, chosen, audit, certified, skipped } = self.counts;
         json!({
             "lists": lists,
             "added": self.added,
@@ -358,6 +365,8 @@ impl Merged {
                 "random": random,
                 "by_class": by_class,
                 "chosen": chosen,
+                "audit": audit,
+                "certified": certified,
                 "skipped": skipped,
             },
             "next": self.next,
