@@ -15,7 +15,13 @@ fuzz_target!(|bytes: &[u8]| {
     let [kind, bytes @ ..] = bytes else { return };
     with_scene!(|_| {}, |scene| {
         let path = scene.put(NAMES[usize::from(*kind) % NAMES.len()], bytes);
-        scene.check(vectors::prepare(&path, &scene.target(), None, &VectorOptions::default(), None));
+        scene.check(vectors::prepare(
+            &[path.clone()],
+            &scene.target(),
+            None,
+            &VectorOptions::default(),
+            None,
+        ));
         fs::remove_file(path).expect("a file can be removed");
     });
 });

@@ -47,10 +47,11 @@ pub(crate) struct Classifier {
 }
 
 /// Trains a classifier. `vectors` has `views` vectors in each row, `labels` the number of a class or −1, `groups` the number
-/// of a group for each row or nothing at all, `drawn` how each label was drawn or nothing at all, and `settings` are keys of a recipe with their values. Returns it with a
-/// description of the fit as JSON, and the out-of-fold predictions: the rows of `vectors`, and their calibrated probabilities.
+/// of a group for each row or nothing at all, `drawn` how each label was drawn or nothing at all, `weights` the weight of each label or
+/// nothing at all, `sets` the widths of several sets of features that a vector consists of or nothing at all, and `settings` are keys
+/// of a recipe with their values. Returns it with a description of the fit as JSON, and the out-of-fold predictions: the rows of `vectors`, and their calibrated probabilities.
 #[pyfunction]
-#[pyo3(signature = (vectors, views, labels, classes, groups, drawn, settings, threads))]
+#[pyo3(signature = (vectors, views, labels, classes, groups, drawn, weights, sets, settings, threads))]
 #[expect(clippy::type_complexity, reason = "a tuple of arrays is what Python unpacks")]
 #[expect(clippy::too_many_arguments, reason = "Python passes them from one place")]
 pub(crate) fn fit_classifier<'py>(
@@ -61,6 +62,8 @@ pub(crate) fn fit_classifier<'py>(
     classes: Vec<String>,
     groups: PyReadonlyArray1<'py, u32>,
     drawn: Vec<String>,
+    weights: PyReadonlyArray1<'py, f64>,
+    sets: Vec<usize>,
     settings: Vec<(String, String)>,
     threads: usize,
 ) -> PyResult<(Classifier, String, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray2<f32>>)> {
@@ -77,8 +80,17 @@ pub(crate) fn fit_classifier<'py>(
         Drawn::parse(word).map_err(|problem| invalid(format!("drawn, row {row}: {problem}")))
     };
     let drawn = drawn.iter().enumerate().map(parsed).collect::<PyResult<Vec<Drawn>>>()?;
-    let samples =
-        LabelledVectors { vectors, views, labels: &labels, classes: &classes, groups, drawn: &drawn };
+    let weights = weights.as_slice()?;
+    let samples = LabelledVectors {
+        vectors,
+        views,
+        labels: &labels,
+        classes: &classes,
+        groups,
+        drawn: &drawn,
+        weights,
+        sets: &sets,
+    };
     let fitted = interruptible(py, |stop| VectorClassifier::fit(samples, &recipe, threads, stop))?;
     let VectorClassifier { model, info, reference, fit, rows, .. } =
         fitted.map_err(|error| of_fit(&error))?;

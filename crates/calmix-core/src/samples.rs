@@ -6,6 +6,8 @@
 //! An unlabelled sample belongs to one micro-batch of the step, which always draws it, so its state stays with that
 //! micro-batch. It is found by its slot, the sample's position within its micro-batch.
 
+pub mod label_weight;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::CoreError;

@@ -15,6 +15,7 @@ mod table_files;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use calmix_core::samples::label_weight;
 use calmix_formats::decode::DecodeLimits;
 use calmix_formats::error::FormatProblem;
 use calmix_formats::image::Image;
@@ -24,7 +25,7 @@ use calmix_formats::read_at::{ReadAt, ReadFrom};
 use part_source::PartSource;
 use parts::PartTable;
 pub use records::Records;
-use table_files::{AGAIN, check_hash, open_drawn, open_groups, read_header, wrong_length};
+use table_files::{AGAIN, check_hash, open_drawn, open_groups, open_weights, read_header, wrong_length};
 
 use crate::error::DataError;
 use crate::manifest::{
@@ -42,6 +43,8 @@ pub struct Dataset {
     groups: Option<ReadAt>,
     /// How the label of each sample was drawn; `None` if it is not known of any.
     drawn: Option<ReadAt>,
+    /// The weight of each label; `None` if all are 1.
+    weights: Option<ReadAt>,
     /// Samples of remote shards that were copied to the local disk.
     kept: Option<LocalSamples>,
 }
@@ -82,13 +85,14 @@ impl Dataset {
         check_hash(&samples, &header.tables.samples)?;
         let groups = open_groups(&prepared, &header)?;
         let drawn = open_drawn(&prepared, &header)?;
+        let weights = open_weights(&prepared, &header)?;
         let parts = PartTable::open(prepared, root, &header)?;
         if !header.matches_fingerprint() {
             let problem = "its fingerprint does not match its classes, subsets and samples".to_owned();
             let path = parts.prepared().join("manifest.json");
             return Err(DataError::changed(path, problem).hint(AGAIN));
         }
-        Ok(Self { header, samples, parts, groups, drawn, kept: None })
+        Ok(Self { header, samples, parts, groups, drawn, weights, kept: None })
     }
 
     /// Returns the prepared folder.
@@ -153,6 +157,11 @@ impl Dataset {
         Ok(self.record(id)?.class())
     }
 
+    /// Returns the widths of the sets of features that a vector consists of; empty for one set.
+    pub fn feature_sets(&self) -> Vec<usize> {
+        self.header.sets.iter().map(|&set| set as usize).collect()
+    }
+
     /// Returns whether it is known of any label how it was drawn.
     pub fn has_drawn(&self) -> bool {
         self.drawn.is_some()
@@ -170,6 +179,28 @@ impl Dataset {
             let problem = format!("{} stands for no draw", byte[0]);
             DataError::format(file.path(), problem).at(format!("sample {id}")).hint(AGAIN)
         })
+    }
+
+    /// Returns whether labels have weights in training.
+    pub fn has_weights(&self) -> bool {
+        self.weights.is_some()
+    }
+
+    /// Returns the weight of the label of a sample in training.
+    ///
+    /// # Errors
+    /// If there is no such sample, or the table cannot be read.
+    pub fn weight(&self, id: u64) -> Result<f64, DataError> {
+        let Some(file) = &self.weights else { return Ok(1.0) };
+        let mut bytes = [0; 8];
+        file.read(&mut bytes, id.saturating_mul(8))?;
+        let weight = f64::from_le_bytes(bytes);
+        match label_weight::why_not(weight) {
+            Some(problem) => {
+                Err(DataError::format(file.path(), problem).at(format!("sample {id}")).hint(AGAIN))
+            }
+            None => Ok(weight),
+        }
     }
 
     /// Returns an entry of the table of parts.

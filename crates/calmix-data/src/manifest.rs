@@ -13,6 +13,7 @@
 //! | `parts.bin`, `names.bin` | the files that hold samples: a record of 24 bytes each, and their names |
 //! | `groups.bin` | the [group](crate::groups) of each sample, 4 bytes, little-endian, if there are groups |
 //! | `drawn.bin` | how the label of each sample was [drawn](calmix_formats::labels::drawn), a byte, if this is known of any |
+//! | `weights.bin` | the weight of the label of each sample in training, `f64`, little-endian, if one is not 1 |
 //! | `shrunk.bin` | the pixels of images that were shrunk, if any were ([`shrink`](crate::shrink)) |
 //! | other files | parts that had to be unpacked for random access (from zlib, gzip or Parquet) |
 
@@ -31,5 +32,5 @@ pub(crate) use check::check_version;
 pub(crate) use fingerprint::Fingerprint;
 pub use header::{Encoding, Header, MAX_SUBSETS, ShrunkImages, Subset, TableHashes, VERSION};
 pub use pixel_layout::PixelLayout;
-pub(crate) use tables::{DRAWN_FILE, GROUPS_FILE, PartKind, UNPACKED_VECTORS};
+pub(crate) use tables::{DRAWN_FILE, GROUPS_FILE, PartKind, UNPACKED_VECTORS, WEIGHTS_FILE};
 pub use tables::{DatasetPart, MAX_SAMPLE_BYTES, NO_LABEL, SHRUNK_FILE, SampleRecord};

@@ -197,10 +197,10 @@ fn scan(
             imagenet::prepare(root, target, &options)
         }
         SourceSpec::Webvision => webvision::prepare(root, target, &inspection),
-        SourceSpec::Vectors { labels, vector_column, columns } => {
+        SourceSpec::Vectors { labels, more_features, vector_column, columns } => {
             let options = VectorOptions { vector_column: vector_column.clone(), columns: columns.clone() };
             vectors::prepare(
-                root,
+                &vectors::feature_paths(root, more_features),
                 target,
                 labels.as_deref().map(Path::new),
                 &options,

@@ -42,8 +42,8 @@ pub(crate) fn for_each_file(
     root: &Path,
     visit: &mut dyn FnMut(&str) -> Result<(), DataError>,
 ) -> Result<(), DataError> {
-    if let SourceSpec::Vectors { labels, .. } = source {
-        return vectors::for_each_file(root, labels.as_deref(), visit);
+    if let SourceSpec::Vectors { labels, more_features, .. } = source {
+        return vectors::for_each_file(root, more_features, labels.as_deref(), visit);
     }
     let ends = |name: &str, extensions: &[&str]| {
         let extension = Path::new(name).extension().and_then(|extension| extension.to_str());

@@ -3,3 +3,5 @@
 mod groups;
 mod labels;
 mod same;
+mod sets;
+mod weights;

@@ -4,3 +4,4 @@ pub mod columns;
 pub mod csv_table;
 pub mod drawn;
 pub mod text;
+pub mod weight;

@@ -8,7 +8,8 @@
 //! | Parquet: one file, or a folder of parts | `parquet` |
 //! | CSV with a column for each number | `csv_table` |
 //!
-//! Each has a row in `FORMATS`; a new format adds one. A [`VectorSource`] gives the same rows for all of them, in blocks of
+//! Each has a row in `FORMATS`; a new format adds one. Several files with features of the same samples are one source (`joined`). A
+//! [`VectorSource`] gives the same rows for all of them, in blocks of
 //! bounded size: values as `f32`, checked to be finite, with the ids, labels and groups in the file itself. Pickles are
 //! refused, because loading one can run any code.
 
@@ -17,6 +18,7 @@ mod array_format;
 mod array_labels;
 mod clip_retrieval;
 mod csv_table;
+mod joined;
 mod npy_file;
 mod npz;
 mod options;

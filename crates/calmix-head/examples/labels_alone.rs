@@ -49,6 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         classes: &names,
         groups: &[],
         chosen: &[],
+        weights: &[],
     };
     let rows = TrainingRows { labelled: (0..labels.len()).collect(), unlabelled: Vec::new() };
     let stop = AtomicBool::new(false);

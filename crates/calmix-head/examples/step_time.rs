@@ -39,6 +39,7 @@ fn main() -> Result<(), HeadError> {
         classes: &classes,
         groups: &[],
         chosen: &[],
+        weights: &[],
     };
     let rows = TrainingRows { labelled: (0..250).collect(), unlabelled: (0..SAMPLES).collect() };
     let mut method = preset::paper(Base::SoftMatch(SoftMatch::default()));

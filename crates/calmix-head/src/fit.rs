@@ -96,6 +96,11 @@ pub fn fit(
 ) -> Result<HeadFit, HeadError> {
     settings.check()?;
     samples.check(rows)?;
+    if !samples.weights.is_empty() && settings.candidates == Candidates::Method {
+        return Err(HeadError::Setting(
+            "weights of labels apply to heads on one vector per sample, not to a method with weak and strong views",
+        ));
+    }
     // A fold has fewer labels, but its head must mix if the head that it evaluates does.
     let settings = &settings.for_labels(rows.labelled.len(), samples.classes.len());
     // Too few validation labels for a calibrator are not used; the labels are then divided into folds.

@@ -2,7 +2,8 @@
 //!
 //! A labelled row belongs to its class, an unlabelled one to each class by its probability. The E-step computes these
 //! probabilities; the M-step computes means, covariance and class shares from them. The quotient of two such Gaussians is linear
-//! in the vector, so the result is a linear head.
+//! in the vector, so the result is a linear head. The weight of a labelled row multiplies its part in all sums, as that many rows would;
+//! the number of dimensions follows the number of labels, and no weight makes it more.
 //!
 //! Rows are read in ascending order, in blocks of 256: the result depends neither on threads nor on the order in which a caller
 //! names the rows.
@@ -107,6 +108,8 @@ struct MixtureData<'a> {
     /// The weight of each unlabelled row.
     weight: f64,
     labelled_rows: Vec<usize>,
+    /// The weight of all labelled rows.
+    labelled_weight: f64,
     /// For each labelled row, the index of its class in `present`.
     labels: Vec<usize>,
     labelled: ClassSums,
@@ -148,20 +151,21 @@ impl<'a> MixtureData<'a> {
         unlabelled.retain(|row| labelled_rows.binary_search(row).is_err());
         let stride = (unlabelled.len() * present.len()).div_ceil(MAX_PROBABILITIES as usize).max(1);
         let unlabelled: Vec<usize> = unlabelled.into_iter().step_by(stride).collect();
-        let count = labelled_rows.len() as f64;
+        let count: f64 = labelled_rows.iter().map(|&row| samples.weight(row)).sum();
         let weight = settings.unlabelled_weight * count / unlabelled.len().max(1) as f64;
         let mut labelled = ClassSums::new(present.len(), dimensions);
         let vectors = samples.first_dimensions(&labelled_rows, dimensions)?;
-        for (vector, &class) in vectors.chunks_exact(dimensions).zip(&labels) {
-            labelled.counts[class] += 1.0;
+        for ((vector, &class), &row) in vectors.chunks_exact(dimensions).zip(&labels).zip(&labelled_rows) {
+            let weight = samples.weight(row);
+            labelled.counts[class] += weight;
             let sums = &mut labelled.vectors[class * dimensions..(class + 1) * dimensions];
-            sums.iter_mut().zip(vector).for_each(|(sum, &number)| *sum += f64::from(number));
+            sums.iter_mut().zip(vector).for_each(|(sum, &number)| *sum += weight * f64::from(number));
         }
-        let shares = labelled.counts.iter().map(|labels| labels / count.max(1.0)).collect();
-        let moments =
-            [labelled_rows.as_slice(), &unlabelled].map(|rows| moments(&samples, rows, dimensions, progress));
-        let [of_labelled, of_unlabelled] = moments;
-        let moments = [of_labelled?, of_unlabelled?];
+        let shares = labelled.counts.iter().map(|labels| labels / count).collect();
+        let is_weighted = !samples.weights.is_empty();
+        let of_labelled = moments(&samples, &labelled_rows, is_weighted, dimensions, progress)?;
+        let of_unlabelled = moments(&samples, &unlabelled, false, dimensions, progress)?;
+        let moments = [of_labelled, of_unlabelled];
         Ok(Self {
             samples,
             progress,
@@ -171,6 +175,7 @@ impl<'a> MixtureData<'a> {
             unlabelled,
             weight,
             labelled_rows,
+            labelled_weight: count,
             labels,
             labelled,
             shares,
@@ -185,8 +190,9 @@ impl<'a> MixtureData<'a> {
         let head = mixture.small_head(self.dimensions)?;
         let mut likelihood = 0.0;
         let labelled = logits(&head, &self.samples, &self.labelled_rows, self.dimensions)?;
-        for (row, &class) in labelled.chunks_exact(classes).zip(&self.labels) {
-            likelihood += f64::from(row[class]);
+        let labels = self.labels.iter().zip(&self.labelled_rows);
+        for (logits, (&class, &row)) in labelled.chunks_exact(classes).zip(labels) {
+            likelihood += self.samples.weight(row) * f64::from(logits[class]);
         }
         let mut probabilities = vec![0.0_f32; self.unlabelled.len() * classes];
         for (rows, probabilities) in
@@ -215,14 +221,14 @@ impl<'a> MixtureData<'a> {
                 added.for_each(|(count, &p)| *count += self.weight * f64::from(p));
             }
         }
-        let all = self.labels.len() as f64 + self.weight * self.unlabelled.len() as f64;
+        let all = self.labelled_weight + self.weight * self.unlabelled.len() as f64;
         Ok((sums, likelihood / all + mixture.shared))
     }
 
     /// Computes the M-step: fits the mixture to the sums, with a shrunk covariance.
     fn maximise(&self, sums: &ClassSums, weight: f64) -> Result<Mixture, HeadError> {
         let dimensions = self.dimensions;
-        let all = self.labels.len() as f64 + weight * self.unlabelled.len() as f64;
+        let all = self.labelled_weight + weight * self.unlabelled.len() as f64;
         let [labelled, unlabelled] = &self.moments;
         let moments: Vec<f64> =
             labelled.iter().zip(unlabelled).map(|(a, b)| (a + weight * b) / all).collect();
@@ -333,10 +339,11 @@ fn logits(
     Ok(head.forward(&samples.first_dimensions(rows, dimensions)?)?.logits)
 }
 
-/// Computes `Σ xᵀx` over some rows: blocks of rows in f32, their sum in f64.
+/// Computes `Σ weight·xᵀx` over some rows: blocks of rows in f32, their sum in f64.
 fn moments(
     samples: &HeadSamples<'_>,
     rows: &[usize],
+    is_weighted: bool,
     dimensions: usize,
     progress: &FitProgress<'_>,
 ) -> Result<Vec<f64>, HeadError> {
@@ -346,7 +353,17 @@ fn moments(
         progress.check_stop()?;
         let block = samples.first_dimensions(rows, dimensions)?;
         let vectors = Operand::new(&block, rows.len(), dimensions);
-        multiply(vectors.transposed(), vectors, 0.0, &mut product);
+        if is_weighted {
+            let mut weighted = block.clone();
+            for (vector, &row) in weighted.chunks_exact_mut(dimensions).zip(rows) {
+                let weight = samples.weight(row) as f32;
+                vector.iter_mut().for_each(|number| *number *= weight);
+            }
+            let weighted = Operand::new(&weighted, rows.len(), dimensions);
+            multiply(weighted.transposed(), vectors, 0.0, &mut product);
+        } else {
+            multiply(vectors.transposed(), vectors, 0.0, &mut product);
+        }
         sum.iter_mut().zip(&product).for_each(|(sum, &number)| *sum += f64::from(number));
     }
     Ok(sum)

@@ -1,4 +1,4 @@
-//! Multinomial logistic regression on the labels alone, as scikit-learn's: `C·Σ loss + ½‖W‖²`, biases free.
+//! Multinomial logistic regression on the labels alone, as scikit-learn's: `C·Σ weight·loss + ½‖W‖²`, biases free.
 //!
 //! It is convex and needs no step size, which makes it the baseline that a method with unlabelled samples has to beat.
 //!
@@ -51,7 +51,7 @@ pub fn logistic_regression(
     let mut path = Path::new(shape.numbers());
     let mut heads = Vec::with_capacity(strengths.len());
     for &strength in strengths {
-        problem.penalty = 1.0 / (strength * rows.labelled.len().max(1) as f64);
+        problem.penalty = 1.0 / (strength * problem.total);
         let curvature = problem.curvature();
         let search = Search {
             tolerance: GRADIENT_TOLERANCE,
@@ -107,7 +107,7 @@ impl Path {
     }
 }
 
-/// The objective divided by C and the number of labels, so that it has the scale of a mean loss for any C.
+/// The objective divided by C and the weight of all labels, so that it has the scale of a mean loss for any C.
 struct Problem {
     /// The labelled vectors minus their mean. The biases are not penalised, so this only shifts them.
     vectors: Vec<f32>,
@@ -115,6 +115,10 @@ struct Problem {
     /// The mean square of each dimension.
     squares: Vec<f64>,
     labels: Vec<usize>,
+    /// The weight of each label; empty if all are 1.
+    row_weights: Vec<f32>,
+    /// The sum of these weights.
+    total: f64,
     shape: HeadShape,
     penalty: f64,
     /// The mean of p·(1 − p) of each class at the last point.
@@ -131,17 +135,31 @@ impl Problem {
         let mut vectors = samples.unaugmented(&rows.labelled)?;
         let label = |&row: &usize| samples.label(row).unwrap_or_default() as usize;
         let labels: Vec<usize> = rows.labelled.iter().map(label).collect();
-        let count = labels.len().max(1) as f64;
+        let row_weights: Vec<f32> = if samples.weights.is_empty() {
+            Vec::new()
+        } else {
+            rows.labelled.iter().map(|&row| samples.weight(row) as f32).collect()
+        };
+        let weight = |row: usize| row_weights.get(row).map_or(1.0, |&weight| f64::from(weight));
+        let total = if row_weights.is_empty() {
+            labels.len().max(1) as f64
+        } else {
+            (0..labels.len()).map(weight).sum::<f64>()
+        };
         let width = shape.width.max(1);
         let mut mean = vec![0.0; width];
-        for vector in vectors.chunks_exact(width) {
-            mean.iter_mut().zip(vector).for_each(|(mean, &number)| *mean += f64::from(number) / count);
+        for (row, vector) in vectors.chunks_exact(width).enumerate() {
+            let weight = weight(row);
+            mean.iter_mut()
+                .zip(vector)
+                .for_each(|(mean, &number)| *mean += weight * f64::from(number) / total);
         }
         let mut squares = vec![0.0; width];
-        for vector in vectors.chunks_exact_mut(width) {
+        for (row, vector) in vectors.chunks_exact_mut(width).enumerate() {
+            let weight = weight(row);
             for ((number, mean), square) in vector.iter_mut().zip(&mean).zip(&mut squares) {
                 *number = (f64::from(*number) - mean) as f32;
-                *square += f64::from(*number) * f64::from(*number) / count;
+                *square += weight * (f64::from(*number) * f64::from(*number)) / total;
             }
         }
         let equal = 1.0 / shape.classes.max(1) as f64;
@@ -150,6 +168,8 @@ impl Problem {
             mean,
             squares,
             labels,
+            row_weights,
+            total,
             shape,
             penalty: 0.0,
             uncertainty: vec![equal * (1.0 - equal); shape.classes],
@@ -179,7 +199,7 @@ impl Problem {
         progress: &FitProgress<'_>,
     ) -> Result<f64, HeadError> {
         let HeadShape { width, classes, .. } = self.shape;
-        let share = 1.0 / self.labels.len().max(1) as f64;
+        let share = 1.0 / self.total;
         self.weights.clear();
         self.weights.extend(point.iter().map(|&number| number as f32));
         let (weight, bias) = self.weights.split_at(width * classes);
@@ -187,12 +207,14 @@ impl Problem {
         let (by_weights, by_bias) = gradient.split_at_mut(width * classes);
         self.uncertainty.fill(0.0);
         let mut loss = 0.0;
-        for (vectors, labels) in self.vectors.chunks((BLOCK * width).max(1)).zip(self.labels.chunks(BLOCK)) {
+        let blocks = self.vectors.chunks((BLOCK * width).max(1)).zip(self.labels.chunks(BLOCK));
+        for (n, (vectors, labels)) in blocks.enumerate() {
             // An iteration over many rows and classes takes minutes.
             progress.check_stop()?;
             self.logits.resize(labels.len() * classes, 0.0);
             logits(vectors, weight, bias, &mut self.logits);
-            loss += self.sums.slopes(&mut self.logits, labels);
+            let row_weights = self.row_weights.chunks(BLOCK).nth(n).unwrap_or_default();
+            loss += self.sums.slopes(&mut self.logits, labels, row_weights);
             add(&self.sums.uncertainty, &mut self.uncertainty);
             add(&self.sums.slopes, by_bias);
             by_weight(&self.logits, vectors, classes, &mut self.product);
@@ -294,8 +316,8 @@ struct BlockSums {
 
 impl BlockSums {
     /// Replaces logits, class after class, by the gradient of the summed cross-entropy with respect to them; returns the
-    /// cross-entropy.
-    fn slopes(&mut self, logits: &mut [f32], labels: &[usize]) -> f64 {
+    /// cross-entropy. `weights` has a weight for each row, or none if all are 1.
+    fn slopes(&mut self, logits: &mut [f32], labels: &[usize], weights: &[f32]) -> f64 {
         let Self { uncertainty, slopes, tops, masses } = self;
         let rows = labels.len().max(1);
         uncertainty.clear();
@@ -309,10 +331,11 @@ impl BlockSums {
                 *top = if z > *top { z } else { *top };
             }
         }
+        let weight = |row: usize| weights.get(row).map_or(1.0, |&weight| f64::from(weight));
         let mut loss = 0.0;
         for (row, (&label, &top)) in labels.iter().zip(&*tops).enumerate() {
             let label_logit = logits.get(label * rows + row).copied().unwrap_or(top);
-            loss += f64::from(top) - f64::from(label_logit);
+            loss += weight(row) * (f64::from(top) - f64::from(label_logit));
         }
         for of_class in logits.chunks_exact_mut(rows) {
             for ((z, top), mass) in of_class.iter_mut().zip(&*tops).zip(&mut *masses) {
@@ -320,17 +343,27 @@ impl BlockSums {
                 *mass += *z;
             }
         }
-        for mass in &mut *masses {
-            loss += libm::log(f64::from(*mass));
+        for (row, mass) in masses.iter_mut().enumerate() {
+            loss += weight(row) * libm::log(f64::from(*mass));
             *mass = 1.0 / *mass;
         }
         for of_class in logits.chunks_exact_mut(rows) {
             of_class.iter_mut().zip(&*masses).for_each(|(p, scale)| *p *= scale);
-            uncertainty.push(lanes::sum(of_class, |p| f64::from(p * (1.0 - p))) as f32);
+            if weights.is_empty() {
+                uncertainty.push(lanes::sum(of_class, |p| f64::from(p * (1.0 - p))) as f32);
+            } else {
+                let weighted = of_class.iter().zip(weights).map(|(p, weight)| weight * p * (1.0 - p));
+                uncertainty.push(weighted.map(f64::from).sum::<f64>() as f32);
+            }
         }
         for (row, &label) in labels.iter().enumerate() {
             if let Some(p) = logits.get_mut(label * rows + row) {
                 *p -= 1.0;
+            }
+        }
+        if !weights.is_empty() {
+            for of_class in logits.chunks_exact_mut(rows) {
+                of_class.iter_mut().zip(weights).for_each(|(slope, weight)| *slope *= weight);
             }
         }
         slopes.extend(logits.chunks_exact(rows).map(|of_class| lanes::sum(of_class, f64::from) as f32));

@@ -57,7 +57,7 @@ impl HeadModel {
         let (_, biases) = self.head.numbers().split_at(classes * dimensions);
         numbers.extend_from_slice(biases);
         let head = Head::new(HeadShape { width, hidden: None, classes }, numbers)?;
-        Self::new(Projection::new(self.projection.mean().to_vec(), Vec::new())?, head)
+        Self::new(self.projection.unrotated(), head)
     }
 
     /// Computes the logits of feature vectors, one after the other. The logits of a vector do not depend on the others.

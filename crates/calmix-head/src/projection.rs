@@ -1,4 +1,7 @@
 //! The projection of a backbone's features: centred, scaled to unit length, and rotated to their principal directions.
+//!
+//! A vector may consist of several sets of features, such as those of two backbones. Each set is centred and scaled to the same length,
+//! so that none dominates the others, however long its vectors are.
 
 mod principal;
 
@@ -22,6 +25,8 @@ pub struct Projection {
     /// One direction for each dimension that is kept; empty if all are kept as they are.
     rotation: Vec<f32>,
     dimensions: usize,
+    /// The widths of the sets of features; a single one for vectors of one set.
+    sets: Vec<usize>,
 }
 
 impl Projection {
@@ -30,11 +35,17 @@ impl Projection {
     /// # Errors
     /// If there are no vectors, or a number is not finite.
     pub fn fit(vectors: Matrix<'_>, dimensions: usize) -> Result<Self, HeadError> {
-        Self::fit_unless(vectors, dimensions, &AtomicBool::new(false))
+        Self::fit_unless(vectors, &[], dimensions, &AtomicBool::new(false))
     }
 
-    /// Fits like [`fit`](Self::fit), and ends when `stop` becomes true: thousands of dimensions take minutes.
-    pub fn fit_unless(vectors: Matrix<'_>, dimensions: usize, stop: &AtomicBool) -> Result<Self, HeadError> {
+    /// Fits like [`fit`](Self::fit) to vectors that consist of sets of features of these widths (none: of one set), and ends when
+    /// `stop` becomes true: thousands of dimensions take minutes.
+    pub fn fit_unless(
+        vectors: Matrix<'_>,
+        sets: &[usize],
+        dimensions: usize,
+        stop: &AtomicBool,
+    ) -> Result<Self, HeadError> {
         let width = vectors.width();
         if vectors.rows() == 0 || width == 0 {
             return Err(HeadError::Input("there are no features to fit a projection to".to_owned()));
@@ -47,12 +58,14 @@ impl Projection {
             sums.iter_mut().zip(row).for_each(|(sum, &number)| *sum += f64::from(number));
         }
         let mean: Vec<f32> = sums.iter().map(|sum| (sum / vectors.rows() as f64) as f32).collect();
+        let centred = Self::new(mean, Vec::new())?.with_sets(sets)?;
         if dimensions == 0 || dimensions >= width {
-            return Ok(Self { mean, rotation: Vec::new(), dimensions: width });
+            return Ok(centred);
         }
-        let moments = moments(vectors, &mean, stop)?;
+        let moments = moments(vectors, &centred, stop)?;
         let rotation = principal::directions(&moments, width, dimensions, stop)?;
-        Ok(Self { mean, rotation: rotation.into_iter().map(|number| number as f32).collect(), dimensions })
+        let rotation = rotation.into_iter().map(|number| number as f32).collect();
+        Ok(Self { rotation, dimensions, ..centred })
     }
 
     /// Creates a projection from its mean and its directions, one after the other.
@@ -68,7 +81,44 @@ impl Projection {
             )));
         }
         let dimensions = if rotation.is_empty() { width } else { rotation.len() / width };
-        Ok(Self { mean, rotation, dimensions })
+        Ok(Self { mean, rotation, dimensions, sets: vec![width] })
+    }
+
+    /// Divides the vectors into sets of features of these widths; none for one set.
+    ///
+    /// # Errors
+    /// If a set is empty, or the sets are not as long as a vector together.
+    pub fn with_sets(self, sets: &[usize]) -> Result<Self, HeadError> {
+        let width = self.width();
+        if sets.is_empty() {
+            return Ok(Self { sets: vec![width], ..self });
+        }
+        let all = sets.iter().try_fold(0_usize, |sum, &set| sum.checked_add(set));
+        if sets.contains(&0) || all != Some(width) {
+            return Err(HeadError::Input(format!("sets of {sets:?} features are not vectors of {width}")));
+        }
+        Ok(Self { sets: sets.to_vec(), ..self })
+    }
+
+    /// Returns the widths of the sets of features that a vector consists of; one is the width of all.
+    pub fn sets(&self) -> &[usize] {
+        &self.sets
+    }
+
+    /// Returns the factor by which each set of unit length is multiplied, so that a vector of all has unit length.
+    pub fn set_scale(&self) -> f32 {
+        libm::sqrt(1.0 / self.sets.len() as f64) as f32
+    }
+
+    /// Returns the projection without its directions: it only centres vectors and scales them.
+    #[must_use]
+    pub fn unrotated(&self) -> Self {
+        Self {
+            mean: self.mean.clone(),
+            rotation: Vec::new(),
+            dimensions: self.width(),
+            sets: self.sets.clone(),
+        }
     }
 
     /// Returns the mean of the features.
@@ -83,7 +133,7 @@ impl Projection {
 
     /// Returns whether a vector of features is too long for [`apply`](Self::apply).
     pub fn is_too_long(&self, features: &[f32]) -> bool {
-        add_unit(features, &self.mean, &mut Vec::with_capacity(features.len())).is_err()
+        self.add_unit(features, &mut Vec::with_capacity(features.len())).is_err()
     }
 
     /// Returns the number of features of a vector before the projection.
@@ -108,7 +158,7 @@ impl Projection {
         }
         let mut unit = Vec::with_capacity(features.data().len());
         for (row, vector) in features.iter().enumerate() {
-            add_unit(vector, &self.mean, &mut unit).map_err(|TooLong| {
+            self.add_unit(vector, &mut unit).map_err(|TooLong| {
                 let problem =
                     "its vector is longer than the largest 32-bit number; divide the vectors by a number";
                 HeadError::Input(format!("row {row}: {problem}"))
@@ -122,17 +172,28 @@ impl Projection {
         multiply(Operand::new(&unit, features.rows(), width), rotation.transposed(), 0.0, &mut rotated);
         Ok(rotated)
     }
+
+    /// Centres a row, scales each of its sets to the same length and the row to unit length, and appends it.
+    fn add_unit(&self, row: &[f32], into: &mut Vec<f32>) -> Result<(), TooLong> {
+        let mut start = into.len();
+        into.extend(row.iter().zip(&self.mean).map(|(number, mean)| number - mean));
+        let scale = self.set_scale();
+        for set in &self.sets {
+            let numbers = &mut into[start..start + set];
+            if !scale_to_unit_length(numbers).is_finite() {
+                return Err(TooLong);
+            }
+            if self.sets.len() > 1 {
+                numbers.iter_mut().for_each(|number| *number *= scale);
+            }
+            start += set;
+        }
+        Ok(())
+    }
 }
 
 /// A vector whose length exceeds `f32`: dividing by it would turn all its numbers into zero.
 struct TooLong;
-
-/// Centres a row, scales it to unit length and appends it.
-fn add_unit(row: &[f32], mean: &[f32], into: &mut Vec<f32>) -> Result<(), TooLong> {
-    let start = into.len();
-    into.extend(row.iter().zip(mean).map(|(number, mean)| number - mean));
-    if scale_to_unit_length(&mut into[start..]).is_finite() { Ok(()) } else { Err(TooLong) }
-}
 
 /// Divides a vector by its length, and returns the length.
 pub(crate) fn scale_to_unit_length(vector: &mut [f32]) -> f32 {
@@ -145,8 +206,8 @@ pub(crate) fn scale_to_unit_length(vector: &mut [f32]) -> f32 {
 }
 
 /// Computes `Σ uᵀu` over the centred vectors of unit length: blocks of rows in f32, their sum in f64.
-fn moments(vectors: Matrix<'_>, mean: &[f32], stop: &AtomicBool) -> Result<Vec<f64>, HeadError> {
-    let width = mean.len();
+fn moments(vectors: Matrix<'_>, centred: &Projection, stop: &AtomicBool) -> Result<Vec<f64>, HeadError> {
+    let width = centred.width();
     let mut sum = vec![0.0_f64; width * width];
     let mut product = vec![0.0_f32; width * width];
     let mut block = Vec::with_capacity(BLOCK * width);
@@ -155,7 +216,7 @@ fn moments(vectors: Matrix<'_>, mean: &[f32], stop: &AtomicBool) -> Result<Vec<f
         check_stop(stop)?;
         block.clear();
         for row in rows.by_ref().take(BLOCK) {
-            add_unit(row, mean, &mut block).map_err(|TooLong| {
+            centred.add_unit(row, &mut block).map_err(|TooLong| {
                 HeadError::Input("a vector is longer than the largest 32-bit number".to_owned())
             })?;
         }
@@ -201,6 +262,34 @@ mod tests {
             projection.apply(Matrix::new(&[3.0, 4.0, 0.0, 0.0, 0.0, 0.0], 2, 3).unwrap()).unwrap();
         assert!((projected[0] - 0.6).abs() < 1e-6 && (projected[1] - 0.8).abs() < 1e-6, "{projected:?}");
         assert_eq!(projected[3..], [0.0; 3]);
+    }
+
+    #[test]
+    fn sets_have_the_same_length_whatever_their_units() {
+        let mut stream = Seed(5).stream(Domain::Init, 0, 0);
+        let rows: Vec<f32> = (0..60 * 7).map(|_| stream.normal() as f32).collect();
+        // The first set in other units.
+        let scaled: Vec<f32> =
+            rows.iter().enumerate().map(|(n, x)| if n % 7 < 3 { 1000.0 * x + 4.0 } else { *x }).collect();
+        let stop = AtomicBool::new(false);
+        let projected = |rows: &[f32], dimensions: usize| {
+            let rows = Matrix::new(rows, 60, 7).unwrap();
+            let projection = Projection::fit_unless(rows, &[3, 4], dimensions, &stop).unwrap();
+            projection.apply(rows).unwrap()
+        };
+        for dimensions in [0, 4] {
+            let pairs = projected(&rows, dimensions).into_iter().zip(projected(&scaled, dimensions));
+            pairs.for_each(|(a, b)| assert!((a - b).abs() < 1e-4, "{a} {b}"));
+        }
+        for row in projected(&rows, 0).chunks_exact(7) {
+            let [first, second] = [&row[..3], &row[3..]].map(|set| set.iter().map(|x| x * x).sum::<f32>());
+            assert!((first - 0.5).abs() < 1e-5 && (second - 0.5).abs() < 1e-5, "{first} {second}");
+        }
+        let projection = Projection::new(vec![0.0; 7], Vec::new()).unwrap();
+        for wrong in [&[3, 3][..], &[0, 7], &[usize::MAX, 8]] {
+            assert!(projection.clone().with_sets(wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!(projection.with_sets(&[7]).unwrap(), Projection::new(vec![0.0; 7], Vec::new()).unwrap());
     }
 
     #[test]

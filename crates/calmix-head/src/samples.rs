@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use calmix_core::matrix::Matrix;
+use calmix_core::samples::label_weight;
 
 use crate::error::HeadError;
 use crate::sample_vectors::SampleVectors;
@@ -27,6 +28,9 @@ pub struct HeadSamples<'a> {
     /// The rows, ascending, whose labels were chosen rather than drawn at random: they are trained on, but neither calibrate nor
     /// select a head.
     pub chosen: &'a [usize],
+    /// The weight of each sample in training, if it is trained on with its label; empty if all are 1. Weights calibrate, evaluate and
+    /// select nothing: that is about the labels as they were drawn.
+    pub weights: &'a [f64],
 }
 
 /// The rows of [`HeadSamples`] that a head is trained on.
@@ -112,6 +116,11 @@ impl HeadSamples<'_> {
         self.chosen.binary_search(&row).is_ok()
     }
 
+    /// Returns the weight of a label in training.
+    pub(crate) fn weight(&self, row: usize) -> f64 {
+        self.weights.get(row).copied().unwrap_or(1.0)
+    }
+
     pub(crate) fn label(&self, row: usize) -> Option<u32> {
         self.labels.get(row).copied().flatten()
     }
@@ -131,6 +140,15 @@ impl HeadSamples<'_> {
         let groups = self.groups.len();
         if groups != 0 && groups != count {
             return Err(HeadError::Input(format!("{count} rows of vectors, but {groups} groups")));
+        }
+        let weights = self.weights.len();
+        if weights != 0 && weights != count {
+            return Err(HeadError::Input(format!("{count} rows of vectors, but {weights} weights")));
+        }
+        for (row, &weight) in self.weights.iter().enumerate() {
+            if let Some(problem) = label_weight::why_not(weight) {
+                return Err(HeadError::Input(format!("row {row}: {problem}")));
+            }
         }
         if !self.vectors.width().is_multiple_of(self.views()) || self.width() == 0 {
             let numbers = self.vectors.width();

@@ -2,6 +2,7 @@
 
 mod golden;
 mod scene;
+mod weights;
 
 use calmix_core::matrix::Matrix;
 use calmix_head::fit::{Candidate, FittedHead, HeadFit};

@@ -61,6 +61,7 @@ impl Scene {
             classes: &self.classes,
             groups: &[],
             chosen: &[],
+            weights: &[],
         }
     }
 

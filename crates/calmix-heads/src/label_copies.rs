@@ -118,7 +118,7 @@ pub(crate) struct CopySearch<'a> {
     pub(crate) labelled: &'a [u64],
     /// The samples that are trained on without a label; those that are also labelled are left out.
     pub(crate) unlabelled: &'a [u64],
-    /// The projection of the features, for the mean of all samples.
+    /// The projection of the features.
     pub(crate) projection: &'a Projection,
     pub(crate) stop: &'a AtomicBool,
 }
@@ -152,7 +152,7 @@ impl CopySearch<'_> {
             features: Matrix::new(&features, ids.len(), width)?,
             classes: &classes,
             unlabelled: Matrix::new(&unlabelled, unlabelled.len() / width.max(1), width)?,
-            mean: self.projection.mean(),
+            projection: self.projection,
         };
         let groups = link_copies(samples, self.stop, |_, _| Ok::<_, HeadError>(false))?;
         Ok(LabelCopies::new(ids, groups))

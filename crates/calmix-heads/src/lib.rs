@@ -7,6 +7,7 @@
 //! | where do its vectors come from? | [`read_vectors`], or features of [`images`] |
 //! | which vectors does it have? | [`head_vectors`], projected into a [`vector_table`] |
 //! | which labels are near-duplicates of others? | [`label_copies`] |
+//! | which weights do labels have in training? | `label_weights` |
 //! | do they fit into memory? | [`head_memory`] |
 //! | how does a run train its heads? | [`run_head`], with [`head_settings`] |
 //! | with which features are new samples compared? | `reference_features` |
@@ -24,6 +25,7 @@ pub mod head_settings;
 pub mod head_vectors;
 pub mod images;
 pub mod label_copies;
+mod label_weights;
 pub mod pool_vectors;
 pub mod read_vectors;
 mod reference_features;

@@ -80,12 +80,19 @@ pub(crate) fn vector_head_info(recipe: &Recipe, projection: &Projection) -> Resu
         kind: recipe.network.head,
         precision: Precision::F32,
         features: projection.width() as u32,
+        sets: sets_of(projection),
         dimensions: projection.dimensions() as u32,
         backbone: String::new(),
         encoder: None,
         runtime: String::new(),
         projection: ModelInfo::hash(&projection_bytes(projection)?),
     })
+}
+
+/// Returns the widths of the sets of features, if there are several.
+fn sets_of(projection: &Projection) -> Vec<u32> {
+    let [_, _, ..] = projection.sets() else { return Vec::new() };
+    projection.sets().iter().map(|&set| set as u32).collect()
 }
 
 /// Reads the projection of a run.
@@ -150,6 +157,7 @@ impl VectorReader<'_> {
             }
             self.add(id, 1, &mut clean)?;
         }
-        fit_projection(&clean, self.shape.width, dimensions, self.stop)
+        let sets = self.dataset.feature_sets();
+        fit_projection(&clean, self.shape.width, &sets, dimensions, self.stop)
     }
 }

@@ -45,7 +45,7 @@ pub(crate) fn reference_features(
     // The directions of a projection are sorted by variance; without directions, the first numbers are nothing special.
     if projection.rotation().is_empty() && dimensions < width {
         let fitted = samples.unaugmented(&spread(&others, MAX_FITTED))?;
-        let fitted = Projection::fit_unless(rows_of(&fitted, width)?, dimensions, stop)?;
+        let fitted = Projection::fit_unless(rows_of(&fitted, width)?, &[], dimensions, stop)?;
         features.directions = fitted.rotation().to_vec();
     }
     let mut of_row = Vec::new();

@@ -39,6 +39,7 @@ use crate::error::HeadsError;
 use crate::evaluate_head::HeadEvaluator;
 use crate::head_settings::head_settings;
 use crate::label_copies::LabelCopies;
+use crate::label_weights::{label_weights, weights_note};
 use crate::reference_features::reference_features;
 
 /// Time between two progress reports of a fit.
@@ -119,16 +120,25 @@ impl HeadRun<'_> {
         let HeadEvaluator { recipe, samples: data, vectors, stop } = self.evaluator;
         let corrupt = recipe.loader.corrupt();
         let (rows, skipped) = vectors.training_rows(data, corrupt)?;
+        let ids = &vectors.training.ids;
+        let labels = ids.iter().map(|&id| data.class_of(id)).collect::<Result<Vec<_>, _>>()?;
+        let mut weights = Vec::new();
+        if data.dataset.has_weights() {
+            weights = ids.iter().map(|&id| data.dataset.weight(id)).collect::<Result<Vec<_>, _>>()?;
+        }
+        let mut weights = label_weights(&labels, &weights, recipe.labels.class_weight);
         let notes = [
             skipped_note(&skipped, vectors.training.ids.len()),
             mixup_off_note(recipe, rows.labelled.len(), data.classes.len()),
             self.copies.note(),
+            weights_note(&weights, &labels, recipe.has_one_vector()),
         ];
         for note in notes.into_iter().flatten() {
             self.events.event(&Event::Note(note))?;
         }
-        let ids = &vectors.training.ids;
-        let labels = ids.iter().map(|&id| data.class_of(id)).collect::<Result<Vec<_>, _>>()?;
+        if !recipe.has_one_vector() {
+            weights.clear();
+        }
         let mut groups = data.dataset.group_numbers(ids)?;
         // Groups of the user take precedence over near-duplicates.
         if !data.dataset.has_groups() {
@@ -149,6 +159,7 @@ impl HeadRun<'_> {
             classes: &data.classes,
             groups: &groups,
             chosen: &chosen,
+            weights: &weights,
         };
         let held_out = vectors.of_split(data, EvalSet::Validation, corrupt)?;
         let held_out_groups = data.dataset.group_numbers(&held_out.ids)?;

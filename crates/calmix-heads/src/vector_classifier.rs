@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use calmix_core::matrix::Matrix;
+use calmix_core::samples::label_weight;
 use calmix_data::groups::group_numbers;
 pub use calmix_formats::labels::drawn::Drawn;
 use calmix_formats::vectors::too_long;
@@ -31,6 +32,7 @@ use crate::error::HeadsError;
 use crate::head_memory::HeadMemory;
 use crate::head_settings::head_settings;
 use crate::label_copies::{CopySearch, LabelCopies};
+use crate::label_weights::label_weights;
 use crate::read_vectors::vector_head_info;
 use crate::reference_features::reference_features;
 use crate::vector_table::{BLOCK_ROWS, fit_projection, fitted_stride, project};
@@ -48,6 +50,10 @@ pub struct LabelledVectors<'a> {
     pub groups: &'a [u32],
     /// How the label of each sample was drawn; empty if it is not known of any.
     pub drawn: &'a [Drawn],
+    /// The weight of the label of each sample in training; empty if all are 1.
+    pub weights: &'a [f64],
+    /// The widths of the sets of features that a vector consists of; empty for one set.
+    pub sets: &'a [usize],
 }
 
 /// A classifier that was trained on vectors in memory.
@@ -84,7 +90,7 @@ impl VectorClassifier {
         threads: usize,
         stop: &AtomicBool,
     ) -> Result<Self, HeadsError> {
-        let LabelledVectors { vectors, views, labels, classes, groups, drawn } = samples;
+        let LabelledVectors { vectors, views, labels, classes, groups, drawn, weights, sets } = samples;
         if !groups.is_empty() && groups.len() != labels.len() {
             let problem = format!("{} groups for {} samples", groups.len(), labels.len());
             return Err(HeadsError::unsupported(problem));
@@ -92,6 +98,15 @@ impl VectorClassifier {
         if !drawn.is_empty() && drawn.len() != labels.len() {
             let problem = format!("{} draws for {} samples", drawn.len(), labels.len());
             return Err(HeadsError::unsupported(problem));
+        }
+        if !weights.is_empty() && weights.len() != labels.len() {
+            let problem = format!("{} weights for {} samples", weights.len(), labels.len());
+            return Err(HeadsError::unsupported(problem));
+        }
+        for (row, &weight) in weights.iter().enumerate() {
+            if let Some(problem) = label_weight::why_not(weight) {
+                return Err(HeadsError::unsupported(format!("row {row}: {problem}")));
+            }
         }
         let rows = rows_by_id(labels);
         let training = training_ids(labels, recipe);
@@ -118,7 +133,7 @@ impl VectorClassifier {
         let fitted_on = needed.fitted();
         let fitted_on = fitted_on.iter().step_by(fitted_stride(fitted_on.len()));
         let fitted_on: Vec<f32> = fitted_on.flat_map(clean).copied().collect();
-        let projection = fit_projection(&fitted_on, width, recipe.network.dimensions as usize, stop)?;
+        let projection = fit_projection(&fitted_on, width, sets, recipe.network.dimensions as usize, stop)?;
         // Free the copy before the projected vectors are allocated.
         drop(fitted_on);
         let mut copies = LabelCopies::default();
@@ -141,6 +156,11 @@ impl VectorClassifier {
             project(&projection, &block, &mut projected)?;
         }
         let labels: Vec<Option<u32>> = training.ids.iter().map(|&id| labels[rows[id as usize]]).collect();
+        let mut own_weights = Vec::new();
+        if !weights.is_empty() {
+            own_weights.extend(training.ids.iter().map(|&id| weights[rows[id as usize]]));
+        }
+        let weights = label_weights(&labels, &own_weights, recipe.labels.class_weight);
         let groups: Vec<Option<u32>> =
             training.ids.iter().map(|&id| groups.get(rows[id as usize]).copied()).collect();
         // Samples are numbered as in a run, because random draws depend on their ids.
@@ -160,6 +180,7 @@ impl VectorClassifier {
             classes,
             groups: &groups,
             chosen: &chosen,
+            weights: &weights,
         };
         let progress = FitProgress::new(stop);
         let settings = head_settings(recipe);

@@ -187,17 +187,19 @@ pub fn fitted_stride(samples: usize) -> usize {
     samples.div_ceil(MAX_FITTED_SAMPLES).max(1)
 }
 
-/// Fits a projection to rows of `width` numbers, and keeps the given number of dimensions; 0 for all.
+/// Fits a projection to rows of `width` numbers in sets of these widths (none: one set), and keeps the given number of dimensions; 0
+/// for all.
 ///
 /// # Errors
 /// If there are no rows, or a number is not finite; [`HeadsError::Stopped`] if `stop` becomes true.
 pub fn fit_projection(
     rows: &[f32],
     width: usize,
+    sets: &[usize],
     dimensions: usize,
     stop: &AtomicBool,
 ) -> Result<Projection, HeadsError> {
-    Ok(Projection::fit_unless(matrix(rows, width)?, dimensions, stop)?)
+    Ok(Projection::fit_unless(matrix(rows, width)?, sets, dimensions, stop)?)
 }
 
 /// Projects rows and appends them to `into`; best called with [`BLOCK_ROWS`] rows.
@@ -243,7 +245,7 @@ mod tests {
                 vectors.push(stream.uniform() as f32 + if is_own { 1.0 } else { 0.0 });
             }
         }
-        let projection = fit_projection(&vectors, WIDTH, DIMENSIONS, &AtomicBool::new(false)).unwrap();
+        let projection = fit_projection(&vectors, WIDTH, &[], DIMENSIONS, &AtomicBool::new(false)).unwrap();
         (vectors, projection)
     }
 
@@ -269,6 +271,7 @@ mod tests {
             classes: &classes,
             groups: &[],
             chosen: &[],
+            weights: &[],
         };
         let rows = TrainingRows { labelled: (0..15).collect(), unlabelled: (0..SAMPLES).collect() };
         let stop = AtomicBool::new(false);

@@ -36,11 +36,13 @@ struct Cell {
     pool: usize,
     /// Whether heads are trained step by step on views, by SoftMatch.
     has_views: bool,
+    /// Whether labels have weights in training, and a vector consists of two sets of features.
+    is_weighted: bool,
 }
 
 impl Cell {
     fn new(counts: LabelCounts) -> Self {
-        Self { counts, in_pairs: 0.0, has_groups: false, pool: 400, has_views: false }
+        Self { counts, in_pairs: 0.0, has_groups: false, pool: 400, has_views: false, is_weighted: false }
     }
 }
 
@@ -67,6 +69,7 @@ fn simulated(cell: Cell, draw: u64, outcomes: &mut Outcomes) {
         vectors = world.with_views(&vectors);
     }
     let settings = Layers::new().recipe("vectors").set(&format!("train.seed={draw}"));
+    let weights = if cell.is_weighted { weights_of(&labels) } else { Vec::new() };
     let recipe = recipe(settings.set(&format!("train.steps={STEPS}")), views).unwrap();
     let samples = LabelledVectors {
         vectors: Matrix::new(&vectors, rows, views * DIMENSIONS).unwrap(),
@@ -75,6 +78,8 @@ fn simulated(cell: Cell, draw: u64, outcomes: &mut Outcomes) {
         classes: &world.classes,
         groups: &groups,
         drawn: &[],
+        weights: &weights,
+        sets: if cell.is_weighted { &[DIMENSIONS / 3, DIMENSIONS - DIMENSIONS / 3] } else { &[] },
     };
     let stop = AtomicBool::new(false);
     let classifier = VectorClassifier::fit(samples, &recipe, 1, &stop).unwrap();
@@ -85,6 +90,16 @@ fn simulated(cell: Cell, draw: u64, outcomes: &mut Outcomes) {
             outcomes.entry(None).or_default().push(outcome);
         }
     }
+}
+
+/// Weights that balance the classes, times a fifth for every third row.
+fn weights_of(labels: &[Option<u32>]) -> Vec<f64> {
+    let count = |class: u32| labels.iter().filter(|&&label| label == Some(class)).count();
+    let of_row = |(row, label): (usize, &Option<u32>)| {
+        let balanced = label.map_or(1.0, |class| 10.0 / count(class) as f64);
+        if row % 3 == 0 { balanced / 5.0 } else { balanced }
+    };
+    labels.iter().enumerate().map(of_row).collect()
 }
 
 fn name(candidate: Candidate) -> &'static str {
@@ -178,6 +193,12 @@ fn many_labels_per_class_keep_the_guarantees() {
 #[test]
 fn uneven_classes_keep_the_guarantees() {
     assert_kept(Cell::new(LabelCounts::Uneven));
+}
+
+/// Weights move the heads, and two sets of features the projection: the held-out labels are still those of the data's own mix.
+#[test]
+fn weights_and_two_sets_keep_the_guarantees() {
+    assert_kept(Cell { is_weighted: true, ..Cell::new(LabelCounts::Uneven) });
 }
 
 #[test]

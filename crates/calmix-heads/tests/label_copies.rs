@@ -120,6 +120,8 @@ fn classifier_in_memory_links_as_a_run_does() {
         classes: &classes,
         groups: &[],
         drawn: &[],
+        weights: &[],
+        sets: &[],
     };
     let recipe = recipe(Layers::new().recipe("vectors").set("network.folds=5"), 1).unwrap();
     let fitted = VectorClassifier::fit(samples, &recipe, 2, &AtomicBool::new(false)).unwrap();

@@ -1,10 +1,10 @@
-//! A head on vectors as nodes: centring, unit length, principal directions, layers.
+//! A head on vectors as nodes: centring, unit length of each set of features, principal directions, layers.
 
 use calmix_head::model::HeadModel;
-use calmix_head::projection::MIN_LENGTH;
+use calmix_head::projection::{MIN_LENGTH, Projection};
 use calmix_metrics::shift::ReferenceFeatures;
 
-use crate::graph::{Graph, Value};
+use crate::graph::{Attribute, Graph, Value};
 use crate::network::affine;
 use crate::tensor::{ElementType, Tensor};
 
@@ -25,17 +25,7 @@ pub fn add_head(
     let width = projection.width();
     let mean = graph.constant(Tensor::f32("features.mean", &[width], projection.mean()));
     let centred = graph.node("Sub", &[vectors, &mean]);
-    // Divide by the largest number first: the squares of a long vector overflow f32. The length is then at least one, unless the
-    // vector is shorter than `MIN_LENGTH`, by which it was then divided.
-    let sizes = graph.node("Abs", &[&centred]);
-    let largest = graph.reduce("ReduceMax", &sizes, &[1], true);
-    let shortest = graph.constant(Tensor::f32("features.shortest", &[], &[MIN_LENGTH]));
-    let largest = graph.node("Max", &[&largest, &shortest]);
-    let scaled = graph.node("Div", &[&centred, &largest]);
-    let length = graph.reduce("ReduceL2", &scaled, &[1], true);
-    let one = graph.constant(Tensor::f32("features.one", &[], &[1.0]));
-    let length = graph.node("Max", &[&length, &one]);
-    let mut x = graph.node("Div", &[&scaled, &length]);
+    let mut x = of_unit_length(graph, projection, &centred);
     if !projection.rotation().is_empty() {
         // Transpose here, so that the runtime does not have to.
         let dimensions = projection.dimensions();
@@ -88,4 +78,41 @@ fn add_reference_features(graph: &mut Graph, projected: &Value, width: usize, re
         graph.node("MatMul", &[projected, &directions])
     };
     graph.output("reference_features", &features, ElementType::F32, &[dimensions]);
+}
+
+/// Scales each set of features of centred vectors to the same length, and a vector of all to unit length.
+fn of_unit_length(graph: &mut Graph, projection: &Projection, centred: &Value) -> Value {
+    let [_, _, ..] = projection.sets() else { return normalised(graph, centred) };
+    let axis = graph.constant(Tensor::i64("features.axis", &[1], &[1]));
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for set in projection.sets() {
+        let bound = |graph: &mut Graph, place: usize| {
+            graph.constant(Tensor::i64(format!("features.place.{place}"), &[1], &[place as i64]))
+        };
+        let from = bound(graph, start);
+        start += set;
+        let to = bound(graph, start);
+        let part = graph.node("Slice", &[centred, &from, &to, &axis]);
+        parts.push(normalised(graph, &part));
+    }
+    let parts: Vec<&Value> = parts.iter().collect();
+    let joined = graph.node_with("Concat", &parts, vec![("axis", Attribute::Int(1))]);
+    let scale = graph.constant(Tensor::f32("features.set_scale", &[], &[projection.set_scale()]));
+    graph.node("Mul", &[&joined, &scale])
+}
+
+/// Divides vectors by their length.
+fn normalised(graph: &mut Graph, centred: &Value) -> Value {
+    // Divide by the largest number first: the squares of a long vector overflow f32. The length is then at least one, unless the
+    // vector is shorter than `MIN_LENGTH`, by which it was then divided.
+    let sizes = graph.node("Abs", &[centred]);
+    let largest = graph.reduce("ReduceMax", &sizes, &[1], true);
+    let shortest = graph.constant(Tensor::f32("features.shortest", &[], &[MIN_LENGTH]));
+    let largest = graph.node("Max", &[&largest, &shortest]);
+    let scaled = graph.node("Div", &[centred, &largest]);
+    let length = graph.reduce("ReduceL2", &scaled, &[1], true);
+    let one = graph.constant(Tensor::f32("features.one", &[], &[1.0]));
+    let length = graph.node("Max", &[&length, &one]);
+    graph.node("Div", &[&scaled, &length])
 }

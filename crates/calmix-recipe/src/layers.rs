@@ -138,6 +138,14 @@ impl Layers {
         self
     }
 
+    /// Adds a setting with a list of texts as its value, without parsing them.
+    #[must_use]
+    pub fn set_to_list(mut self, path: &str, texts: Vec<String>) -> Self {
+        let origin = self.next_set();
+        self.settings.add(path, origin, |_| Value::Array(texts.into_iter().map(Value::String).collect()));
+        self
+    }
+
     fn next_set(&mut self) -> Origin {
         self.set_count += 1;
         Origin::Set { number: self.set_count }

@@ -50,7 +50,7 @@ pub use calmix_core::method::Method;
 pub use calmix_core::settings as field;
 pub use calmix_metrics::evaluate::Selection;
 pub use keys::augment::{Augment, Cutout, CutoutRule, Family, Frame, Geometry, RandAugment, RandAugmentRule};
-pub use keys::data::{Data, Keep, Labels, LayoutName, OrderName, SourceName};
+pub use keys::data::{ClassWeight, Data, Keep, Labels, LayoutName, OrderName, SourceName};
 pub use keys::loader::{CorruptPolicy, LoaderSection};
 pub use keys::observe::{CheckpointSection, Evaluate, Log, OnFailure};
 pub use keys::or_auto::{Auto, OrAuto};

@@ -111,6 +111,9 @@ pub struct HeadInfo {
     pub runtime: String,
     /// The number of features of the backbone.
     pub features: u32,
+    /// The widths of the sets of features that a vector consists of; empty for one set.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sets: Vec<u32>,
     /// The number of features after the projection.
     pub dimensions: u32,
     /// The BLAKE3 of `backbone.safetensors` or `backbone.onnx`, in hexadecimal; empty if there is no backbone, because the
@@ -395,6 +398,7 @@ mod tests {
             (
                 ModelInfo {
                     head: Some(HeadInfo {
+                        sets: Vec::new(),
                         kind: HeadKind::Linear,
                         precision: Precision::Bf16,
                         runtime: String::new(),

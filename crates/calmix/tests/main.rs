@@ -5,6 +5,7 @@ mod cli;
 mod earlier_version;
 mod encoder;
 mod export_vectors;
+mod feature_sets;
 mod interrupted;
 mod killed_commands;
 mod labelled_vectors;

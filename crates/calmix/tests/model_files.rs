@@ -31,6 +31,7 @@ pub(crate) fn write_model(
         filter: String::new(),
         shrink: None,
         head: Some(HeadInfo {
+            sets: Vec::new(),
             kind: HeadKind::Linear,
             precision: Precision::F32,
             runtime: String::new(),

@@ -30,6 +30,8 @@ def fit_classifier(
     classes: list[str],
     groups: NDArray[np.uint32],
     drawn: list[str],
+    weights: NDArray[np.float64],
+    sets: list[int],
     settings: list[tuple[str, str]],
     threads: int,
 ) -> tuple[Classifier, str, NDArray[np.uint64], NDArray[np.float32]]: ...

@@ -14,12 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from calmix import _calmix
 from calmix.arrays import as_array, as_vectors
+from calmix.feature_sets import feature_sets, joined
 from calmix.frames import answer_frame, as_rows, column_names
 from calmix.groups import group_numbers
 from calmix.labels import encoded_classes, present_labels, values_or_none
 from calmix.parameters import Parameters, thread_count
 from calmix.scikit_learn import MetadataRequests
 from calmix.settings import as_settings
+from calmix.weights import ClassWeight, label_weights, rows_with_weight
 
 SetRule = Literal["lac", "aps", "lac-by-class"]
 Mix = Literal["estimate"] | Mapping[Any, float] | ArrayLike | None
@@ -92,6 +94,9 @@ class CalmixClassifier(Parameters, MetadataRequests):
     mixture of Gaussians fitted by EM with and without balanced classes, and an average. With several vectors per sample,
     X of shape (n, views, d), the first is the clean one, and the others are views for the method of `settings`.
 
+    X may be a list of tables, `[X1, X2]`, with several sets of features of the same samples, such as those of two models. Each set is
+    centred and scaled to the same length, and the heads are trained on all of them together.
+
     Comparing and calibrating heads takes labels that a head was trained without: at least two per class, and ten in all. With
     fewer, `fit` warns that the probabilities are not calibrated.
 
@@ -101,6 +106,9 @@ class CalmixClassifier(Parameters, MetadataRequests):
         The seed of the folds, and of training with views. The same seed gives the same bits on every machine.
     n_jobs : int or None, default=None
         Threads; `None` for one, −1 for all processors. The result does not depend on it.
+    class_weight : {"balanced"}, dict or None, default=None
+        Weights of the classes in training: `"balanced"` for the same weight of each class, or a weight for each class. They move the
+        head, not the calibrator, the guarantees and the choice of the head, which are about the labels as they are.
     settings : mapping or None, default=None
         Keys of the recipe `vectors` with their values, such as `{"labels.unlabelled_count": 0}` for no limit on the
         unlabelled samples, which is 20,000.
@@ -109,6 +117,8 @@ class CalmixClassifier(Parameters, MetadataRequests):
     ----------
     classes_ : ndarray
         The classes, sorted.
+    feature_sets_ : list of int
+        The number of features of each set.
     candidates_ : list of Candidate
         The heads that were compared.
     calibrator_ : dict or None
@@ -140,6 +150,7 @@ class CalmixClassifier(Parameters, MetadataRequests):
 
     classes_: NDArray[Any]
     n_features_in_: int
+    feature_sets_: list[int]
     candidates_: list[Candidate]
     calibrator_: dict[str, Any] | None
     out_of_fold_: OutOfFold
@@ -151,14 +162,21 @@ class CalmixClassifier(Parameters, MetadataRequests):
         *,
         random_state: int | None = 0,
         n_jobs: int | None = None,
+        class_weight: ClassWeight = None,
         settings: Mapping[str, object] | None = None,
     ) -> None:
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.class_weight = class_weight
         self.settings = settings
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, drawn: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        drawn: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> CalmixClassifier:
         """Trains on the rows of X, with the labels y; −1 means unlabelled. A warning says if there are too few to calibrate.
 
@@ -168,31 +186,49 @@ class CalmixClassifier(Parameters, MetadataRequests):
 
         `drawn` says how each label was drawn: `"random"`, `"chosen"`, `"by-class"`, or nothing if it is not known, which counts as
         random. Chosen labels are trained on; the calibrator, the guarantees and the choice of the head rest on the others.
+
+        `sample_weight` weighs the labels in training: a label of weight 2 counts like two. It moves the head, not the calibrator, the
+        guarantees and the choice of the head. A row of weight 0 is left out; weights of unlabelled rows mean nothing else.
         """
         names = _feature_names(X)
-        vectors = _vectors(X, views=True)
+        vectors, sets = _vectors(X, views=True)
         n, views, width = vectors.shape
         codes, self.classes_ = encoded_classes(y, n)
         self.n_features_in_ = width
+        self.feature_sets_ = sets
         if names is not None:
             self.feature_names_in_ = names
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         settings = {"train.seed": self.random_state or 0, **(self.settings or {})}
+        if self.class_weight == "balanced":
+            settings["labels.class_weight"] = "balanced"
+        weights = label_weights(sample_weight, self.class_weight, codes, self.classes_)
+        numbers = group_numbers(groups, n)
+        draws = [] if drawn is None else [str(word or "") for word in values_or_none(drawn, n, "drawn")]
+        kept = rows_with_weight(weights, codes, self.classes_)
+        if kept is not None:
+            vectors, codes, weights = vectors[kept], codes[kept], weights[kept]
+            numbers = numbers[kept] if len(numbers) > 0 else numbers
+            draws = [draws[row] for row in kept] if draws else draws
         fitted, description, rows, probabilities = _calmix.fit_classifier(
-            vectors.reshape(n, views * width),
+            vectors.reshape(len(vectors), views * width),
             views,
             codes,
             [str(name) for name in self.classes_],
-            group_numbers(groups, n),
-            [] if drawn is None else [str(word or "") for word in values_or_none(drawn, n, "drawn")],
+            numbers,
+            draws,
+            weights,
+            sets if len(sets) > 1 else [],
             as_settings(settings),
             self._threads(),
         )
         self._fitted = fitted
         described = json.loads(description)
         self._describe(described)
-        self.out_of_fold_ = OutOfFold(rows, probabilities, self.classes_[codes[rows]])
+        labels = self.classes_[codes[rows]]
+        rows = rows if kept is None else kept[rows].astype(np.uint64)
+        self.out_of_fold_ = OutOfFold(rows, probabilities, labels)
         if described["uncalibrated"] is not None:
             warnings.warn(_uncalibrated(**described["uncalibrated"]), UserWarning, stacklevel=2)
         return self
@@ -346,7 +382,11 @@ class CalmixClassifier(Parameters, MetadataRequests):
     def _checked(self, X: ArrayLike) -> NDArray[np.float32]:
         self._model()
         self._check_names(_feature_names(X))
-        vectors = _vectors(X, views=False)[:, 0, :]
+        vectors, sets = _vectors(X, views=False)
+        vectors = vectors[:, 0, :]
+        # A single table may have the features of all sets, joined.
+        if len(sets) > 1 and sets != self.feature_sets_:
+            raise ValueError(f"X has sets of {sets} features, but CalmixClassifier is expecting {self.feature_sets_}")
         if vectors.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {vectors.shape[1]} features, but CalmixClassifier is expecting {self.n_features_in_} "
@@ -388,8 +428,15 @@ def _uncalibrated(held_out: int, min_labels: int) -> str:
     )
 
 
-def _vectors(X: ArrayLike, *, views: bool) -> NDArray[np.float32]:
-    """X as float32 of shape (n, views, d); the views are 1 if it has two dimensions."""
+def _vectors(X: ArrayLike, *, views: bool) -> tuple[NDArray[np.float32], list[int]]:
+    """X as float32 of shape (n, views, d), with the widths of its sets of features; the views are 1 if it has two dimensions."""
+    sets = feature_sets(X)
+    tables = [_table(X, views=views)] if sets is None else [_table(table, views=views) for table in sets]
+    return joined(tables), [table.shape[-1] for table in tables]
+
+
+def _table(X: ArrayLike, *, views: bool) -> NDArray[np.float32]:
+    """One set of features as float32 of shape (n, views, d)."""
     array = as_rows(X, "X")
     if array.dtype.kind == "O":
         pandas = sys.modules.get("pandas")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from calmix import _calmix
 from calmix.arrays import as_vectors
+from calmix.feature_sets import feature_sets, joined
 from calmix.frames import answer_frame, as_rows, values_of
 from calmix.model_notes import ModelNotes
 
@@ -121,6 +122,7 @@ class Model:
         self.coverage = notes.share("coverage")
         self.precision = notes.share("precision")
         self._input, self._width = notes.entrance(inputs)
+        self._sets = notes.sets()
         self._outputs = notes.outputs(outputs, len(self.classes))
         self._reference, self._without_reference = self._read_reference(notes)
         self._view = None
@@ -200,7 +202,8 @@ class Model:
         inputs : path, paths, arrays or frame
             For a model of images: files, their contents as bytes, or arrays of shape (height, width, 3), uint8, red, green and
             blue. For a model of vectors: an array of shape (n, width). Both may be a column or a frame of pandas, Polars or PyArrow:
-            one column of paths, of bytes or of vectors, or a column for each number of a vector.
+            one column of paths, of bytes or of vectors, or a column for each number of a vector. For a model of several sets of
+            features, `[X1, X2]`, or one table with all features.
         batch : int
             Images in memory at a time.
         """
@@ -246,7 +249,11 @@ class Model:
         return Verdict(**{**found, "strangest": [int(row) for row in found.get("strangest", [])]})
 
     def _vectors(self, inputs: Any) -> NDArray[np.float32]:
-        rows = as_rows(inputs, "vectors")
+        sets = feature_sets(inputs)
+        rows = as_rows(inputs, "vectors") if sets is None else joined([as_rows(table, "vectors") for table in sets])
+        if sets is not None and len(sets) > 1 and [table.shape[-1] for table in sets] != self._sets:
+            found = [table.shape[-1] for table in sets]
+            raise ValueError(f"the model reads sets of {self._sets or [self._width]} features, but these have {found}")
         if rows.ndim != 2 or rows.shape[1] != self._width:
             raise ValueError(f"the model reads vectors of shape (n, {self._width}), but these are {rows.shape}")
         return as_vectors(rows, "vectors")

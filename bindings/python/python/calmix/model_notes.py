@@ -57,6 +57,15 @@ class ModelNotes:
             return ""
         return self._notes["reference_blake3"]
 
+    def sets(self) -> list[int]:
+        """The widths of the sets of features that a vector consists of; empty for one set."""
+        if "sets" not in self._notes:
+            return []
+        sets = self._json("sets")
+        if not isinstance(sets, list) or not all(type(width) is int and width > 0 for width in sets):
+            raise self._wrong("its note `sets` is not a list of widths")
+        return sets
+
     def resizing(self) -> tuple[int, str, int]:
         """To how many pixels an image is resized, by which filter, and to how many it is shrunk before; 0 if it is not."""
         resize = self._json("resize")

@@ -7,7 +7,7 @@ use calmix_formats::read_at::ReadAt;
 use serde::Deserialize;
 
 use crate::error::DataError;
-use crate::manifest::{DRAWN_FILE, GROUPS_FILE, Header, check_version};
+use crate::manifest::{DRAWN_FILE, GROUPS_FILE, Header, WEIGHTS_FILE, check_version};
 
 /// Enough for a million classes.
 const MAX_MANIFEST_BYTES: u64 = 16 << 20;
@@ -56,6 +56,20 @@ pub(super) fn open_drawn(prepared: &Path, header: &Header) -> Result<Option<Read
         return Err(wrong_length(&file, header.samples));
     }
     check_hash(&file, &header.tables.drawn)?;
+    Ok(Some(file))
+}
+
+/// Opens and verifies the table of weights; `None` if every label has the weight 1.
+pub(super) fn open_weights(prepared: &Path, header: &Header) -> Result<Option<ReadAt>, DataError> {
+    if header.tables.weights.is_empty() {
+        return Ok(None);
+    }
+    let file = ReadAt::open(prepared, WEIGHTS_FILE)?;
+    match header.samples.checked_mul(8) {
+        Some(expected) if expected == file.length() => {}
+        expected => return Err(wrong_length(&file, expected.unwrap_or(u64::MAX))),
+    }
+    check_hash(&file, &header.tables.weights)?;
     Ok(Some(file))
 }
 

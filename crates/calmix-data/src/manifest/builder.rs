@@ -10,12 +10,12 @@ use calmix_io::scratch_folder::ScratchFolder;
 
 use super::{
     DRAWN_FILE, Encoding, Fingerprint, GROUPS_FILE, Header, MAX_SAMPLE_BYTES, NO_LABEL, PartKind,
-    SHRUNK_FILE, SampleRecord, ShrunkImages, Subset, TableHashes, VERSION, check_part_path,
+    SHRUNK_FILE, SampleRecord, ShrunkImages, Subset, TableHashes, VERSION, WEIGHTS_FILE, check_part_path,
 };
 use crate::data_warning::DataWarning;
 use crate::error::DataError;
 
-use super::table_file::{DrawnTable, GroupTable, TableFile};
+use super::table_file::{DrawnTable, GroupTable, TableFile, WeightTable};
 
 /// The prefix of the scratch folder for preparing a dataset.
 pub const PREPARING: &str = ".preparing-";
@@ -62,6 +62,8 @@ pub struct ManifestBuilder {
     groups: Option<GroupTable>,
     /// The table of draws; `None` until a label was drawn in a known way.
     drawn: Option<DrawnTable>,
+    /// The table of weights; `None` until a label has another weight than 1.
+    weights: Option<WeightTable>,
     /// The file of shrunk images; `None` until an image is shrunk.
     shrunk: Option<Unpacked>,
     unreadable: Vec<DataError>,
@@ -130,6 +132,7 @@ impl ManifestBuilder {
             parts: 0,
             encoding,
             shrunk: None,
+            sets: Vec::new(),
             starts: Vec::new(),
             groups: None,
             fingerprint: String::new(),
@@ -147,6 +150,7 @@ impl ManifestBuilder {
             name_bytes: 0,
             groups: None,
             drawn: None,
+            weights: None,
             shrunk: None,
             unreadable: Vec::new(),
             warnings: Vec::new(),
@@ -156,6 +160,11 @@ impl ManifestBuilder {
     /// Sets the classes before the first sample, for a source that must read all its files to know them.
     pub(crate) fn set_classes(&mut self, classes: Vec<String>) {
         self.header.classes = classes;
+    }
+
+    /// Sets the widths of the sets of features that a vector consists of; none for one set.
+    pub(crate) fn set_feature_sets(&mut self, sets: &[usize]) {
+        self.header.sets = sets.iter().map(|&set| set as u32).collect();
     }
 
     /// Starts a subset, to which all following samples belong.
@@ -310,6 +319,23 @@ impl ManifestBuilder {
         Ok(())
     }
 
+    /// Records the weight of the label of the last added sample; at most once per sample.
+    pub(crate) fn set_weight(&mut self, weight: f64) -> Result<(), DataError> {
+        #[expect(clippy::float_cmp, reason = "a weight that is not given is exactly 1")]
+        if weight == 1.0 {
+            return Ok(());
+        }
+        let path = self.folder.join(WEIGHTS_FILE);
+        let mut table = match self.weights.take() {
+            Some(table) => table,
+            None => WeightTable::create(&path).map_err(|error| DataError::new(&path, error))?,
+        };
+        let last = self.header.samples.saturating_sub(1);
+        table.add(last, weight).map_err(|error| DataError::new(path, error))?;
+        self.weights = Some(table);
+        Ok(())
+    }
+
     /// Records a file that could not be read and was left out.
     pub fn unreadable(&mut self, error: DataError) {
         self.unreadable.push(error);
@@ -356,10 +382,15 @@ impl ManifestBuilder {
             content: self.content.content(),
             groups: String::new(),
             drawn: String::new(),
+            weights: String::new(),
         };
         if let Some(table) = &mut self.drawn {
             let hash = table.finish(self.header.samples);
             self.header.tables.drawn = hash.map_err(|error| DataError::new(target, error))?;
+        }
+        if let Some(table) = &mut self.weights {
+            let hash = table.finish(self.header.samples);
+            self.header.tables.weights = hash.map_err(|error| DataError::new(target, error))?;
         }
         if let Some(table) = &mut self.groups {
             let (groups, hash) =

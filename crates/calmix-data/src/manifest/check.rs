@@ -45,6 +45,15 @@ impl Header {
         if self.encoding.sample_bytes()?.is_some_and(|bytes| bytes == 0) {
             return Err(FormatProblem::Format("the images have no pixels, or the vectors no numbers".into()));
         }
+        if let Encoding::Vectors { width, .. } = self.encoding
+            && !self.sets.is_empty()
+            && (self.sets.len() < 2
+                || self.sets.contains(&0)
+                || self.sets.iter().map(|&set| u64::from(set)).sum::<u64>() != u64::from(width))
+        {
+            let problem = format!("vectors of {width} numbers do not have the sets {:?}", self.sets);
+            return Err(FormatProblem::Format(problem));
+        }
         let starts = if matches!(self.encoding, Encoding::Vectors { .. }) { self.parts as usize } else { 0 };
         if self.starts.len() != starts {
             let problem = format!("{} starts of vectors, expected {starts}", self.starts.len());

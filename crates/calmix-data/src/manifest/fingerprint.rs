@@ -10,7 +10,8 @@ const FORM: u32 = 1;
 ///
 /// It is the BLAKE3 of the following, with numbers in little-endian order and texts preceded by their length: the number 1,
 /// the number of samples, the BLAKE3 of every (BLAKE3 of the content, label), the encoding, the classes, the subsets, the
-/// side of shrunk images, if any, and the BLAKE3 of the tables of groups and of draws, if any. Paths are not part of it: a dataset that
+/// side of shrunk images, if any, the BLAKE3 of the tables of groups, draws and weights, if any, and the widths of the sets of features,
+/// if there are several. Paths are not part of it: a dataset that
 /// was moved or resharded is still the same dataset.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fingerprint {
@@ -74,6 +75,16 @@ impl Header {
             text(&mut hasher, "drawn");
             text(&mut hasher, &self.tables.drawn);
         }
+        if !self.tables.weights.is_empty() {
+            text(&mut hasher, "weights");
+            text(&mut hasher, &self.tables.weights);
+        }
+        if !self.sets.is_empty() {
+            text(&mut hasher, "sets");
+            self.sets.iter().for_each(|set| {
+                hasher.update(&set.to_le_bytes());
+            });
+        }
         hasher.finalize().to_hex().to_string()
     }
 }
@@ -109,6 +120,7 @@ mod tests {
             parts: 1,
             encoding: Encoding::File,
             shrunk: None,
+            sets: Vec::new(),
             starts: Vec::new(),
             groups: None,
             fingerprint: String::new(),

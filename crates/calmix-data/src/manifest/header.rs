@@ -59,6 +59,9 @@ pub struct Header {
     /// The images that were shrunk; `None` if none were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shrunk: Option<ShrunkImages>,
+    /// The widths of the sets of features that a vector consists of; empty for one set.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sets: Vec<u32>,
     /// The offset of the first vector in each part, which sample names need; empty for images.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub starts: Vec<u64>,
@@ -91,6 +94,9 @@ pub struct TableHashes {
     /// The hash of `drawn.bin`; empty if it is not known how any label was drawn.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub drawn: String,
+    /// The hash of `weights.bin`; empty if no label has a weight.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub weights: String,
 }
 
 /// The images of a dataset that were [shrunk](crate::shrink).

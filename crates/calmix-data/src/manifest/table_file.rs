@@ -73,6 +73,44 @@ impl DrawnTable {
     }
 }
 
+/// The file `weights.bin`: the weight of the label of every sample, eight bytes each. The file does not exist if all are 1.
+#[derive(Debug)]
+pub(super) struct WeightTable {
+    file: TableFile,
+    /// Samples that were written.
+    written: u64,
+}
+
+impl WeightTable {
+    pub(super) fn create(path: &Path) -> io::Result<Self> {
+        Ok(Self { file: TableFile::create(path)?, written: 0 })
+    }
+
+    /// Writes the weight of the sample `id`. Earlier samples that were not written have the weight 1.
+    pub(super) fn add(&mut self, id: u64, weight: f64) -> io::Result<()> {
+        if self.written > id {
+            return Err(io::Error::other(format!("two weights of sample {id}")));
+        }
+        self.write_ones(id)?;
+        self.written += 1;
+        self.file.write_all(&weight.to_le_bytes())
+    }
+
+    /// Finishes the table of `samples` samples; returns the hash of the file.
+    pub(super) fn finish(&mut self, samples: u64) -> io::Result<String> {
+        self.write_ones(samples)?;
+        self.file.finish()
+    }
+
+    fn write_ones(&mut self, end: u64) -> io::Result<()> {
+        while self.written < end {
+            self.file.write_all(&1.0_f64.to_le_bytes())?;
+            self.written += 1;
+        }
+        Ok(())
+    }
+}
+
 /// The file `groups.bin`: the group of every sample, four bytes each. Memory holds 36 bytes per group. The file does not
 /// exist without groups.
 #[derive(Debug)]

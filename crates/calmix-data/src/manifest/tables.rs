@@ -18,6 +18,9 @@ pub(crate) const GROUPS_FILE: &str = "groups.bin";
 /// The file in the prepared folder that says how labels were drawn, a byte per sample.
 pub(crate) const DRAWN_FILE: &str = "drawn.bin";
 
+/// The file in the prepared folder with the weights of labels, 8 bytes per sample.
+pub(crate) const WEIGHTS_FILE: &str = "weights.bin";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleRecord {
     /// The part that holds its bytes.

@@ -53,6 +53,7 @@ struct NamedFile {
     /// The name of its group, if it has one.
     group: Option<String>,
     drawn: Drawn,
+    weight: f64,
     origin: Origin,
 }
 
@@ -114,8 +115,9 @@ impl ImageFiles {
         group: Option<&str>,
         origin: Origin,
     ) -> Result<(), DataError> {
+        let name = name.to_owned();
         let group = group.map(str::to_owned);
-        self.push(builder, NamedFile { name: name.to_owned(), label, group, drawn: Drawn::Given, origin })
+        self.push(builder, NamedFile { name, label, group, drawn: Drawn::Given, weight: 1.0, origin })
     }
 
     /// Adds the file of a row of a list.
@@ -125,12 +127,13 @@ impl ImageFiles {
         row: &LabelRow,
         label: Option<u32>,
     ) -> Result<(), DataError> {
-        let LabelRow { file, group, drawn, .. } = row;
+        let LabelRow { file, group, drawn, weight, .. } = row;
         let file = NamedFile {
             name: file.clone(),
             label,
             group: group.clone(),
             drawn: *drawn,
+            weight: *weight,
             origin: Origin::List,
         };
         self.push(builder, file)
@@ -187,7 +190,7 @@ impl ImageFiles {
         });
         // Files are taken in order, so the ones that were read come first.
         let left = files.split_off(next.into_inner().min(files.len()));
-        for (NamedFile { name, label, group, drawn, .. }, read) in files.into_iter().zip(slots) {
+        for (NamedFile { name, label, group, drawn, weight, .. }, read) in files.into_iter().zip(slots) {
             match read.into_inner() {
                 Some(ReadFile::Image { file, digest }) => {
                     let part = builder.part(&name, file)?;
@@ -207,6 +210,7 @@ impl ImageFiles {
                 builder.set_group(&group)?;
             }
             builder.set_drawn(drawn)?;
+            builder.set_weight(weight)?;
         }
         Ok(left)
     }

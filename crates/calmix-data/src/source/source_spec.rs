@@ -78,6 +78,9 @@ pub enum SourceSpec {
         /// file.
         #[serde(default)]
         labels: Option<String>,
+        /// Further sets of features of the same samples, files or folders relative to the current folder.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        more_features: Vec<String>,
         /// The column, array or tensor of vectors; `None` for one with a usual name.
         #[serde(default)]
         vector_column: Option<String>,
@@ -116,11 +119,16 @@ impl SourceSpec {
             (Self::Images { shrink }, Self::Images { shrink: side }) => accepts_side(*shrink, *side),
             (Self::Parquet { columns }, Self::Parquet { columns: theirs }) => columns.accept(theirs),
             (
-                Self::Vectors { labels, vector_column, columns },
-                Self::Vectors { labels: other, vector_column: their_column, columns: theirs },
+                Self::Vectors { labels, more_features, vector_column, columns },
+                Self::Vectors {
+                    labels: other,
+                    more_features: others,
+                    vector_column: their_column,
+                    columns: theirs,
+                },
             ) => {
                 let same_vectors = vector_column.is_none() || vector_column == their_column;
-                labels == other && same_vectors && columns.accept(theirs)
+                labels == other && more_features == others && same_vectors && columns.accept(theirs)
             }
             _ => self == other,
         }

@@ -9,7 +9,7 @@
 //! Within a subset, rows keep the order of the file. The classes are all labels in ascending order: numeric order if all are
 //! integers, otherwise byte order. A column `group` of the CSV of labels, or of the vectors' own file if the CSV has none,
 //! names the [group](crate::groups) of a row; a column `drawn` of the list says how its label was
-//! [drawn](calmix_formats::labels::drawn).
+//! [drawn](calmix_formats::labels::drawn), a column `weight` its [weight](calmix_formats::labels::weight) in training.
 
 mod column_stats;
 mod label_lines;
@@ -38,18 +38,24 @@ use crate::prepare_progress::PrepareProgress;
 /// Bytes of vectors to read at once.
 const CHUNK_BYTES: usize = 4 << 20;
 
-/// Prepares the vectors at `root`, a file or a folder, with their labels, and writes the dataset to `target`.
+/// Returns the paths of all sets of features: the root of the dataset, then further ones.
+pub fn feature_paths(root: &Path, more: &[String]) -> Vec<PathBuf> {
+    std::iter::once(root.to_owned()).chain(more.iter().map(PathBuf::from)).collect()
+}
+
+/// Prepares the vectors at `roots`, a file or a folder for each set of features, with their labels, and writes the dataset to
+/// `target`.
 ///
 /// # Errors
 /// If vectors or labels cannot be read, contradict each other or are not finite, or `target` cannot be written.
 pub fn prepare(
-    root: &Path,
+    roots: &[PathBuf],
     target: &Path,
     labels: Option<&Path>,
     options: &VectorOptions,
     progress: Option<&PrepareProgress>,
 ) -> Result<Prepared, DataError> {
-    let source = open(root, labels.is_some(), options)?;
+    let source = open_sets(roots, labels.is_some(), options)?;
     let list = labels.map(|labels| LabelList::read(labels, &options.columns, source.rows())).transpose()?;
     let numbers = source.width() * source.views();
     let element_type = source.in_place().unwrap_or(ElementType::F32);
@@ -57,8 +63,10 @@ pub fn prepare(
         Encoding::Vectors { width: source.width() as u32, views: source.views() as u32, element_type };
     // The classes are known only after all labels have been read.
     let mut builder = ManifestBuilder::new(target, Vec::new(), encoding)?;
+    builder.set_feature_sets(&source.sets());
     let mut rows = RowLabels::new(list);
     let mut stats = ColumnStats::default();
+    let root = roots.first().map_or(Path::new(""), PathBuf::as_path);
     let mut parts = Parts::new(&source, root)?;
     if let Some(progress) = progress {
         // Once for the labels and the statistics of the vectors, once for the checksums.
@@ -100,6 +108,23 @@ pub fn prepare(
 /// If [`prepare`] would refuse it.
 pub fn check_list(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Result<(), DataError> {
     LabelList::parse(path, text, columns, rows).map(drop)
+}
+
+/// Opens the sets of features at these paths as one source, each as [`open`] does.
+///
+/// # Errors
+/// If a set cannot be opened, or the sets are not of the same samples.
+pub fn open_sets(
+    roots: &[PathBuf],
+    has_list: bool,
+    options: &VectorOptions,
+) -> Result<VectorSource, FormatError> {
+    let mut sets = Vec::with_capacity(roots.len());
+    for root in roots {
+        // The columns that the user named may be in the first set alone.
+        sets.push(open(root, has_list || !sets.is_empty(), options)?);
+    }
+    VectorSource::join(sets)
 }
 
 /// Opens the vectors. If the labels are in a separate file, the columns that the user named belong to that file, and the
@@ -153,6 +178,7 @@ fn add_rows(
                 builder.set_group(&group)?;
             }
             builder.set_drawn(rows.drawn(part.first + row))?;
+            builder.set_weight(rows.weight(part.first + row))?;
             if let Some(progress) = progress {
                 progress.add_rows(1);
             }
@@ -265,27 +291,41 @@ impl<'a> Parts<'a> {
 /// Visits the files of vectors, and the file of their labels.
 pub(super) fn for_each_file(
     root: &Path,
+    more: &[String],
     labels: Option<&str>,
     visit: &mut dyn FnMut(&str) -> Result<(), DataError>,
 ) -> Result<(), DataError> {
-    let place = VectorPlace::find(root)?;
-    match &place.file {
-        Some(name) => visit(name)?,
-        None => walk(&place.folder, "", &mut Vec::new(), &mut |name| {
+    for_each_vector_file(&VectorPlace::find(root)?, visit)?;
+    for path in more {
+        let place = VectorPlace::find(Path::new(path))?;
+        for_each_vector_file(&place, &mut |name| visit(&absolute(&place.folder.join(name))?))?;
+    }
+    let Some(labels) = labels else { return Ok(()) };
+    visit(&absolute(Path::new(labels))?)
+}
+
+/// Visits the files of a set of features, relative to its folder.
+fn for_each_vector_file(
+    place: &VectorPlace,
+    visit: &mut dyn FnMut(&str) -> Result<(), DataError>,
+) -> Result<(), DataError> {
+    let Some(name) = &place.file else {
+        return walk(&place.folder, "", &mut Vec::new(), &mut |name| {
             let extension = Path::new(name).extension();
             if extension.is_some_and(|extension| extension == "npy" || extension == "parquet") {
                 visit(name)
             } else {
                 Ok(())
             }
-        })?,
-    }
-    let Some(labels) = labels else { return Ok(()) };
-    let absolute = std::path::absolute(labels).map_err(|error| DataError::new(labels, error))?;
-    let absolute = absolute
-        .to_str()
-        .ok_or_else(|| DataError::content(labels, "its path is not UTF-8").hint("rename it"))?;
-    visit(absolute)
+        });
+    };
+    visit(name)
+}
+
+fn absolute(path: &Path) -> Result<String, DataError> {
+    let absolute = std::path::absolute(path).map_err(|error| DataError::new(path, error))?;
+    let text = absolute.to_str().map(str::to_owned);
+    text.ok_or_else(|| DataError::content(path, "its path is not UTF-8").hint("rename it"))
 }
 
 /// Returns whether a folder holds vectors, by its file names: clip-retrieval, or Parquet parts.

@@ -20,6 +20,7 @@ fn three_rows(folder: &Path, labels: &str) -> Dataset {
     fs::write(&list, format!("id,label\n{labels}")).unwrap();
     let source = SourceSpec::Vectors {
         labels: Some(list.display().to_string()),
+        more_features: Vec::new(),
         vector_column: None,
         columns: LabelColumns::default(),
     };

@@ -36,6 +36,7 @@ fn prepared(folder: &Path, rows_per_group: Option<u64>) -> PathBuf {
     fs::write(&labels, list).unwrap();
     let source = SourceSpec::Vectors {
         labels: Some(labels.display().to_string()),
+        more_features: Vec::new(),
         vector_column: None,
         columns: LabelColumns::default(),
     };

@@ -165,7 +165,7 @@ fn named_columns_are_those_of_the_list() {
     let columns = LabelColumns { path: Some("photo".into()), label: Some("species".into()) };
     let options = VectorOptions { vector_column: None, columns };
     let target = folder.path().join("prepared");
-    vectors::prepare(&golden("snappy.parquet"), &target, Some(&labels), &options, None).unwrap();
+    vectors::prepare(&[golden("snappy.parquet")], &target, Some(&labels), &options, None).unwrap();
     let dataset = Dataset::open(&target, &golden("snappy.parquet")).unwrap();
     assert_eq!(dataset.classes(), ["elm", "oak"]);
     assert_eq!(dataset.sample_name(0).unwrap(), "snappy.parquet[1]");

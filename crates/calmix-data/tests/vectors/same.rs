@@ -16,7 +16,12 @@ pub(crate) fn golden(name: &str) -> PathBuf {
 
 pub(crate) fn spec(labels: Option<&Path>) -> SourceSpec {
     let labels = labels.map(|labels| labels.to_str().unwrap().to_owned());
-    SourceSpec::Vectors { labels, vector_column: None, columns: LabelColumns::default() }
+    SourceSpec::Vectors {
+        labels,
+        more_features: Vec::new(),
+        vector_column: None,
+        columns: LabelColumns::default(),
+    }
 }
 
 /// Prepares vectors and opens the dataset.

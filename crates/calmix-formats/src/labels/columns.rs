@@ -103,6 +103,12 @@ pub fn drawn_column(header: &StringRecord) -> Option<usize> {
     header.iter().position(|name| simplified(name) == "drawn")
 }
 
+/// Finds the column of the [weight](super::weight) of each label, if any.
+pub fn weight_column(header: &StringRecord) -> Option<usize> {
+    let is_weight = |name: &str| ["weight", "sampleweight"].contains(&simplified(name).as_str());
+    header.iter().position(is_weight)
+}
+
 /// Returns whether a column with this name holds groups.
 pub fn is_group(name: &str) -> bool {
     simplified(name) == "group"
@@ -148,6 +154,8 @@ pub struct ListColumns {
     pub group: Option<usize>,
     /// The index of the column of draws, if any.
     pub drawn: Option<usize>,
+    /// The index of the column of weights, if any.
+    pub weight: Option<usize>,
 }
 
 /// Finds the columns in the header of a list; `at` adds the line to an error.
@@ -166,7 +174,8 @@ pub fn find(
     let is_free = |column: &usize| *column != label && *column != path;
     let group = group_column(header).map_err(at)?.filter(is_free);
     let drawn = drawn_column(header).filter(is_free);
-    Ok(ListColumns { path, label, group, drawn })
+    let weight = weight_column(header).filter(is_free);
+    Ok(ListColumns { path, label, group, drawn, weight })
 }
 
 /// The columns of a list of labels of vectors.
@@ -182,6 +191,8 @@ pub struct VectorListColumns {
     pub group: Option<usize>,
     /// The index of the column of draws, if any.
     pub drawn: Option<usize>,
+    /// The index of the column of weights, if any.
+    pub weight: Option<usize>,
     /// Whether the only column does not have a usual name: its header may be the first label.
     pub is_unusual: bool,
 }
@@ -215,8 +226,9 @@ pub fn find_for_vectors(
     let is_free = |column: &usize| *column != label && Some(*column) != id;
     let group = group_column(header).map_err(at)?.filter(is_free);
     let drawn = drawn_column(header).filter(is_free);
+    let weight = weight_column(header).filter(is_free);
     let split = header.iter().position(|name| simplified(name) == "split");
-    Ok(VectorListColumns { id, label, split, group, drawn, is_unusual })
+    Ok(VectorListColumns { id, label, split, group, drawn, weight, is_unusual })
 }
 
 /// Refuses a header whose columns are not separated by commas.

@@ -12,6 +12,7 @@ use csv::{ErrorKind, ReaderBuilder, StringRecord};
 use super::columns::{self, LabelColumns};
 use super::drawn::Drawn;
 use super::text::{parse_class, parse_group};
+use super::weight::{WEIGHT_HINT, parse_weight};
 use crate::csv_lines::LineCount;
 use crate::error::FormatError;
 use crate::listing::below;
@@ -41,6 +42,8 @@ pub struct LabelRow {
     pub group: Option<String>,
     /// How its label was drawn.
     pub drawn: Drawn,
+    /// The weight of its label in training.
+    pub weight: f64,
 }
 
 impl LabelTable {
@@ -149,7 +152,7 @@ fn read_rows(
     while read_record(&mut reader, &mut record, path, &mut lines)? {
         let line = lines.line_at(record.position().map_or(0, |place| place.byte() as usize));
         let at = |text: String| FormatError::content(path, text).at(format!("line {line}"));
-        let Some((columns::ListColumns { path: file, label, group, drawn }, fields)) = columns else {
+        let Some((columns::ListColumns { path: file, label, group, drawn, weight }, fields)) = columns else {
             let at = |problem| FormatError::new(path, problem).at(format!("line {line}"));
             columns = Some((columns::find(&record, names, &at)?, record.len()));
             continue;
@@ -163,6 +166,7 @@ fn read_rows(
         let label = &record[label];
         let group = group.map_or("", |group| &record[group]);
         let drawn = drawn.map_or("", |drawn| &record[drawn]);
+        let weight = weight.map_or("", |weight| &record[weight]);
         if let Some(why) = safe_path::why_unsafe_here(file.strip_prefix("./").unwrap_or(file)) {
             return Err(at(format!("the file name {file:?} {why}")).hint("name files relative to this list"));
         }
@@ -180,7 +184,8 @@ fn read_rows(
         let label = parse_class(label).map_err(wrong)?;
         let group = parse_group(group).map_err(wrong)?.map(str::to_owned);
         let drawn = Drawn::parse(drawn).map_err(|problem| wrong(problem).hint(DRAWN_HINT))?;
-        visit(line, LabelRow { file: file.to_owned(), label, group, drawn })?;
+        let weight = parse_weight(weight).map_err(|problem| wrong(problem).hint(WEIGHT_HINT))?;
+        visit(line, LabelRow { file: file.to_owned(), label, group, drawn, weight })?;
     }
     if seen.is_empty() {
         return Err(FormatError::content(path, "the list has no rows")

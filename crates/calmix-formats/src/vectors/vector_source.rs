@@ -59,7 +59,18 @@ pub struct VectorSource {
     in_place: Option<ElementType>,
     /// The columns other than those of vectors and ids.
     label_columns: Vec<String>,
+    /// The sets of features that are joined; empty for a single one.
+    sets: Vec<FeatureSet>,
     opened: Box<dyn VectorRows>,
+}
+
+/// A set of features of a joined source.
+#[derive(Debug)]
+pub(super) struct FeatureSet {
+    pub(super) width: usize,
+    pub(super) files: Vec<VectorFile>,
+    /// The row of the set for each joined row, unless they are the same.
+    pub(super) order: Option<Vec<u64>>,
 }
 
 /// A file that holds rows.
@@ -90,11 +101,30 @@ impl VectorSource {
         in_place: Option<ElementType>,
         opened: impl VectorRows + 'static,
     ) -> Self {
-        Self { shape, files, in_place, label_columns: Vec::new(), opened: Box::new(opened) }
+        Self { shape, files, in_place, label_columns: Vec::new(), sets: Vec::new(), opened: Box::new(opened) }
     }
 
     pub(super) fn with_label_columns(self, label_columns: Vec<String>) -> Self {
         Self { label_columns, ..self }
+    }
+
+    pub(super) fn with_sets(self, sets: Vec<FeatureSet>) -> Self {
+        Self { sets, ..self }
+    }
+
+    /// Returns the widths of the sets of features that a vector consists of; empty for a single set.
+    pub fn sets(&self) -> Vec<usize> {
+        self.sets.iter().map(|set| set.width).collect()
+    }
+
+    /// Returns the path of its first file, for messages.
+    pub(super) fn path(&self) -> &Path {
+        self.files.first().map_or(Path::new(""), |file| &file.path)
+    }
+
+    /// Starts reading at a row.
+    pub(super) fn stream(&self, first: u64) -> Result<Box<dyn RowStream + '_>, FormatError> {
+        self.opened.stream(first)
     }
 
     /// Returns the columns of the file that can hold labels: text or integers, without those of ids and groups. Empty for a
@@ -155,15 +185,35 @@ impl VectorSource {
 
     /// Returns the file of a row, and the number of the row in that file.
     pub fn location(&self, row: u64) -> (&Path, u64) {
-        let mut row = row;
-        for file in &self.files {
-            if row < file.rows {
-                return (&file.path, row);
-            }
-            row -= file.rows;
-        }
-        (self.files.last().map_or(Path::new(""), |file| &file.path), row)
+        location(&self.files, row)
     }
+
+    /// Returns the file, row and column of a number of a row, counted over all its views.
+    fn place(&self, row: u64, number: usize) -> (&Path, u64, usize) {
+        let mut column = number % self.shape.width;
+        for set in &self.sets {
+            if column < set.width {
+                let row = set.order.as_ref().map_or(Some(row), |order| order.get(row as usize).copied());
+                let (path, row) = location(&set.files, row.unwrap_or_default());
+                return (path, row, number / self.shape.width * set.width + column);
+            }
+            column -= set.width;
+        }
+        let (path, row) = self.location(row);
+        (path, row, number)
+    }
+}
+
+/// Returns the file of a row, and the number of the row in that file.
+fn location(files: &[VectorFile], row: u64) -> (&Path, u64) {
+    let mut row = row;
+    for file in files {
+        if row < file.rows {
+            return (&file.path, row);
+        }
+        row -= file.rows;
+    }
+    (files.last().map_or(Path::new(""), |file| &file.path), row)
 }
 
 struct VectorBlocks<'a> {
@@ -192,9 +242,9 @@ impl VectorBlocks<'_> {
         }
         let is_bad = |number: &f32| self.is_finite && !number.is_finite();
         if let Some(bad) = block.vectors.iter().position(is_bad) {
-            let (path, row) = self.source.location(self.next + (bad / numbers) as u64);
+            let (path, row, column) = self.source.place(self.next + (bad / numbers) as u64, bad % numbers);
             let number = block.vectors.get(bad).copied().unwrap_or_default();
-            let problem = format!("the number in column {} is {number}, which is not finite", bad % numbers);
+            let problem = format!("the number in column {column} is {number}, which is not finite");
             return Err(FormatError::content(path, problem)
                 .at(format!("row {row}"))
                 .hint("remove the row, or compute its vector again"));

@@ -106,6 +106,7 @@ mod tests {
             classes: &classes,
             groups,
             chosen: &[],
+            weights: &[],
         };
         let rows = TrainingRows { labelled: (0..labels.len()).collect(), unlabelled: Vec::new() };
         (0..20).map(|seed| folds(&samples, &rows, count, Seed(seed))).collect()

@@ -5,6 +5,7 @@ use calmix_core::rng::{Domain, Seed, Stream};
 use calmix_core::matrix::Matrix;
 
 use super::*;
+use crate::projection::Projection;
 
 fn link_by_features(samples: LabelledFeatures<'_>, stop: &AtomicBool) -> Result<Vec<u32>, HeadError> {
     link_copies(samples, stop, |_, _| Ok(false))
@@ -93,7 +94,7 @@ fn with_samples<T>(
         features: Matrix::new(features, classes.len(), WIDTH).unwrap(),
         classes,
         unlabelled: Matrix::new(unlabelled, unlabelled.len() / WIDTH, WIDTH).unwrap(),
-        mean: &mean,
+        projection: &Projection::new(mean, Vec::new()).unwrap(),
     })
 }
 

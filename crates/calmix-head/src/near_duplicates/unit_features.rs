@@ -24,8 +24,8 @@ pub struct LabelledFeatures<'a> {
     pub classes: &'a [u32],
     /// Features of samples without a label: [`unlabelled_needed`](super::unlabelled_needed) of them, or all if they are fewer.
     pub unlabelled: Matrix<'a>,
-    /// The mean of the features of all samples.
-    pub mean: &'a [f32],
+    /// The projection of the features, for the mean of all samples and the sets of features.
+    pub projection: &'a Projection,
 }
 
 /// Features as centred vectors of unit length.
@@ -43,12 +43,12 @@ pub(super) struct UnitFeatures {
 
 impl UnitFeatures {
     pub(super) fn new(samples: LabelledFeatures<'_>) -> Result<Self, HeadError> {
-        let LabelledFeatures { features, classes, unlabelled, mean } = samples;
+        let LabelledFeatures { features, classes, unlabelled, projection } = samples;
         let labels = features.rows();
         if classes.len() != labels || labels > MAX_LABELS {
             return Err(HeadError::Input(format!("{labels} labelled rows, but {} classes", classes.len())));
         }
-        let projection = Projection::new(mean.to_vec(), Vec::new())?;
+        let projection = projection.unrotated();
         let width = projection.width();
         let labelled = projection.apply(features)?;
         let stride = labels.div_ceil(MAX_REFERENCE).max(1);

@@ -73,6 +73,7 @@ impl SampleTable {
             classes: &self.classes,
             groups: &[],
             chosen: &[],
+            weights: &[],
         }
     }
 }
@@ -127,6 +128,6 @@ fn logistic_regression_stops_within_an_iteration() {
 fn projection_stops() {
     let numbers: Vec<f32> = (0..600).map(|n| (n * n % 17) as f32).collect();
     let rows = Matrix::new(&numbers, 30, 20).expect("rows");
-    let stopped = Projection::fit_unless(rows, 5, &AtomicBool::new(true));
+    let stopped = Projection::fit_unless(rows, &[], 5, &AtomicBool::new(true));
     assert!(matches!(stopped, Err(HeadError::Stopped)));
 }

@@ -60,7 +60,19 @@ impl Scene {
             classes: &self.classes,
             groups: &[],
             chosen: &[],
+            weights: &[],
         }
+    }
+
+    /// The same samples, and copies of some rows after them.
+    pub(crate) fn with_copies(&self, rows: &[usize]) -> Self {
+        let mut vectors = self.vectors.clone();
+        let mut labels: Vec<u32> = self.labels.iter().flatten().copied().collect();
+        for &row in rows {
+            vectors.extend_from_slice(&self.vectors[row * self.width..(row + 1) * self.width]);
+            labels.push(labels[row]);
+        }
+        Self::of(vectors, self.width, labels, self.classes.len())
     }
 
     /// The first rows with their labels, and all of them without.

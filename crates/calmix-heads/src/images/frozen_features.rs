@@ -290,6 +290,7 @@ impl FrozenFeatures {
             return Ok(None);
         };
         let info = HeadInfo {
+            sets: Vec::new(),
             kind: recipe.network.head,
             precision: Precision::F32,
             runtime: self.runtime.clone(),
@@ -382,7 +383,7 @@ impl FrozenFeatures {
             }
             clean.extend(from_f16(&vectors));
         }
-        let projection = fit_projection(&clean, width, dimensions, stop)?;
+        let projection = fit_projection(&clean, width, &[], dimensions, stop)?;
         if self.is_writable
             && let Err(error) = self.cache.store_checked(&name, &projection_bytes(&projection)?)
         {

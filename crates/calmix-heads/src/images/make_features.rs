@@ -9,6 +9,7 @@ use calmix_core::matrix::Matrix;
 use calmix_data::loader::Warn;
 use calmix_head::HeadError;
 use calmix_head::near_duplicates::{LabelledFeatures, MAX_LABELS, link_copies};
+use calmix_head::projection::Projection;
 use calmix_lifecycle::request::{RunRequest, threads};
 use calmix_lifecycle::run_images::RunImages;
 use calmix_lifecycle::run_samples::RunSamples;
@@ -83,7 +84,7 @@ pub(crate) fn vectors_of_run(
     let vectors = frozen.load(recipe, &needed, &work)?;
     drop(work);
     frozen.copy_to_run(run, &vectors.projection)?;
-    let copies = link_images(recipe, samples, images, &mut frozen, vectors.projection.mean(), &warn, stop)?;
+    let copies = link_images(recipe, samples, images, &mut frozen, &vectors.projection, &warn, stop)?;
     Ok(RunVectors { vectors, copies })
 }
 
@@ -104,7 +105,7 @@ pub(crate) fn vectors_to_evaluate(
     frozen.load(recipe, &needed, &work)
 }
 
-/// Searches the labelled images of a run for near-duplicates. `mean` is the mean of the features of all images.
+/// Searches the labelled images of a run for near-duplicates. `projection` is that of their features.
 ///
 /// # Errors
 /// [`HeadsError::Stopped`] if the run has to stop; the errors of reading images and features.
@@ -113,7 +114,7 @@ fn link_images(
     samples: &RunSamples,
     images: &RunImages,
     frozen: &mut FrozenFeatures,
-    mean: &[f32],
+    projection: &Projection,
     warn: &Warn,
     stop: &AtomicBool,
 ) -> Result<LabelCopies, HeadsError> {
@@ -140,10 +141,10 @@ fn link_images(
     let (others, unlabelled) = frozen.clean_features(&others, stop)?;
     let thumbnails = images.grey_thumbnails(&found, warn, stop)?;
     let compared = LabelledFeatures {
-        features: Matrix::new(&features, found.len(), mean.len())?,
+        features: Matrix::new(&features, found.len(), projection.width())?,
         classes: &classes,
-        unlabelled: Matrix::new(&unlabelled, others.len(), mean.len())?,
-        mean,
+        unlabelled: Matrix::new(&unlabelled, others.len(), projection.width())?,
+        projection,
     };
     let groups = link_copies(compared, stop, |row, lower| {
         let pair = thumbnails.get(&found[row]).zip(thumbnails.get(&found[lower]));

@@ -85,7 +85,11 @@ fn reading_options(data: &Data) -> String {
     let option = |(option, value): (&str, &String)| {
         (!value.is_empty()).then(|| format!(" {option} {}", shell_quoted(Path::new(value))))
     };
-    given.into_iter().filter_map(option).collect()
+    let mut options: String = given.into_iter().filter_map(option).collect();
+    for more in &data.more_features {
+        options += &format!(" --more-features {}", shell_quoted(Path::new(more)));
+    }
+    options
 }
 
 /// Returns the name of a source in recipes.

@@ -44,8 +44,9 @@ pub(super) fn source_settings(prepared: &Path) -> Option<Vec<(&'static str, Valu
             ("dataset.path_column", Value::String(columns.path.unwrap_or_default())),
             ("dataset.label_column", Value::String(columns.label.unwrap_or_default())),
         ]),
-        SourceSpec::Vectors { labels, vector_column, columns } => Some(vec![
+        SourceSpec::Vectors { labels, more_features, vector_column, columns } => Some(vec![
             source(SourceName::Vectors),
+            ("dataset.more_features", Value::Array(more_features.into_iter().map(Value::String).collect())),
             ("dataset.labels", Value::String(labels.unwrap_or_default())),
             ("dataset.vector_column", Value::String(vector_column.unwrap_or_default())),
             ("dataset.path_column", Value::String(columns.path.unwrap_or_default())),

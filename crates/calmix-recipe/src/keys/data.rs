@@ -31,6 +31,10 @@ section! {
         /// The file of the vectors' labels, a CSV or an `.npy`; if empty, the labels are in the file of the vectors.
         #[when(source is SourceName::Vectors)]
         free labels: String = String::new();
+        /// Further sets of features of the same samples, such as those of another backbone: files or folders of vectors, with the
+        /// same ids as the first set, or else the same rows.
+        #[when(source is SourceName::Vectors)]
+        free more_features: Vec<String> = Vec::new();
         /// The column, array or tensor that holds the vectors; if empty, it is found by a usual name.
         #[when(source is SourceName::Vectors)]
         fixed vector_column: String = String::new();
@@ -160,6 +164,9 @@ section! {
         /// put into one fold: by the distances between their features, and images also by their pixels. Groups that you name (a
         /// column `group`, `dataset.groups`) are used instead.
         fixed link_copies: bool = true;
+        /// Weights of classes in the training of heads on one vector per sample. Calibration, guarantees and the choice of the head are
+        /// about the labels as they are.
+        fixed class_weight: ClassWeight = ClassWeight::None;
         /// The share of the labels held out for validation, or a rule; every class keeps at least one label. If the dataset
         /// has its own validation split, that split is used and no labels are held out. If samples are in groups, whole groups are
         /// held out, and shares count groups.
@@ -180,6 +187,16 @@ choice! {
         All = "all",
         /// Exactly the labels listed in `file`.
         Given = "given",
+    }
+}
+
+choice! {
+    /// Weights of classes in training.
+    ClassWeight {
+        /// Every label has its own weight, which is 1 unless a column `weight` gives another.
+        None = "none",
+        /// The labels of each class have the same weight together, multiplied by their own.
+        Balanced = "balanced",
     }
 }
 
@@ -220,6 +237,7 @@ impl Data {
             SourceName::Webvision => SourceSpec::Webvision,
             SourceName::Vectors => SourceSpec::Vectors {
                 labels: named(&self.labels),
+                more_features: self.more_features.clone(),
                 vector_column: named(&self.vector_column),
                 columns: self.columns(),
             },

@@ -138,6 +138,10 @@ fn by_several_keys(recipe: &Recipe) -> Vec<(&'static str, String)> {
         let why = "dataset.source is vectors, and there are no images";
         unused.extend(OF_IMAGES.map(|key| (key, why.to_owned())));
     }
+    if !recipe.has_one_vector() {
+        let why = "only heads on one vector per sample are trained with weights";
+        unused.push(("labels.class_weight", why.to_owned()));
+    }
     if matches!(labels.keep, Keep::All | Keep::Given) && labels.validation == HoldOut::NONE {
         unused.push(("labels.seed", format!("labels.keep is {}", labels.keep)));
     }

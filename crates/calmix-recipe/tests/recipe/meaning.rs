@@ -41,7 +41,12 @@ fn sources() {
         SourceSpec::Parquet { columns: LabelColumns::default() },
         SourceSpec::Imagenet,
         SourceSpec::Webvision,
-        SourceSpec::Vectors { labels: None, vector_column: None, columns: LabelColumns::default() },
+        SourceSpec::Vectors {
+            labels: None,
+            more_features: Vec::new(),
+            vector_column: None,
+            columns: LabelColumns::default(),
+        },
     ];
     let all = |unlabelled: bool| {
         let unlabelled = format!("dataset.unlabelled={unlabelled}");

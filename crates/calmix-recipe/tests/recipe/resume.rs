@@ -11,6 +11,7 @@ const MAY_CHANGE: &[&str] = &[
     "dataset.path",
     "dataset.prepared",
     "dataset.labels",
+    "dataset.more_features",
     "labels.file",
     "network.cache",
     "train.device",
@@ -53,7 +54,8 @@ fn other(path: &str, kind: Kind) -> Vec<String> {
         "dataset.unlabelled" | "dataset.path_column" | "dataset.label_column" => {
             &["dataset.source=labels-csv"]
         }
-        "dataset.labels" | "dataset.vector_column" => &["dataset.source=vectors"],
+        "dataset.labels" | "dataset.more_features" | "dataset.vector_column" => &["dataset.source=vectors"],
+        "labels.class_weight" => &["network.train=head", "network.weak_views=0", "network.strong_views=0"],
         "labels.share" => &["labels.keep=share"],
         "labels.file" => &["labels.keep=given", "labels.file=a"],
         "method.base_loss" => &["train.step=joint"],

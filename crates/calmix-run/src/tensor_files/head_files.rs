@@ -11,6 +11,7 @@ use crate::tensor_files::tensors::{self, Tensors, tensor};
 
 const MEAN: &str = "features.mean";
 const ROTATION: &str = "features.rotation";
+const SETS: &str = "features.sets";
 /// The space for the header of a file, in bytes.
 const HEADER: u64 = 64 << 10;
 
@@ -49,12 +50,18 @@ pub fn max_head_bytes(shape: HeadShape) -> u64 {
     HEADER + (shape.numbers() * size_of::<f32>()) as u64
 }
 
-/// Encodes a projection as safetensors: `features.mean`, and `features.rotation` if it reduces the dimensions.
+/// Encodes a projection as safetensors: `features.mean`, `features.rotation` if it reduces the dimensions, and the widths
+/// `features.sets` if vectors consist of several sets of features.
 pub fn projection_bytes(projection: &Projection) -> Result<Vec<u8>, FileError> {
     let width = projection.width();
+    // PyTorch reads i32, but not every version u32.
+    let sets: Vec<i32> = projection.sets().iter().map(|&set| set as i32).collect();
     let mut tensors = vec![tensor(MEAN, &[width], projection.mean())];
     if !projection.rotation().is_empty() {
         tensors.push(tensor(ROTATION, &[projection.dimensions(), width], projection.rotation()));
+    }
+    if sets.len() > 1 {
+        tensors.push(tensor(SETS, &[sets.len()], &sets));
     }
     tensors::write(tensors, None).map_err(|error| FileError::new("projection.safetensors", in_words(&error)))
 }
@@ -69,7 +76,14 @@ pub fn read_projection(file: &[u8], width: usize, dimensions: usize) -> Result<P
         rotation = tensors.numbers(ROTATION, &[dimensions, width]).map_err(|error| in_words(&error))?;
         check_finite(ROTATION, &rotation)?;
     }
-    Projection::new(mean, rotation).map_err(|error| in_words(&error))
+    let projection = Projection::new(mean, rotation).map_err(|error| in_words(&error))?;
+    if !tensors.has(SETS) {
+        return Ok(projection);
+    }
+    let count = tensors.rows(SETS).map_err(|error| in_words(&error))?;
+    let sets: Vec<i32> = tensors.numbers(SETS, &[count]).map_err(|error| in_words(&error))?;
+    let sets: Vec<usize> = sets.iter().map(|&set| usize::try_from(set).unwrap_or_default()).collect();
+    projection.with_sets(&sets).map_err(|error| in_words(&error))
 }
 
 /// Returns the maximum size of a projection's file in bytes, for this number of features.
@@ -79,8 +93,9 @@ pub fn max_projection_bytes(width: usize) -> u64 {
 
 /// Encodes a linear head with its projection and temperature as one safetensors file for programs without calmix: `mean`,
 /// `weight` and `bias`, with `logits = weight·(x − mean)/max(‖x − mean‖, 1e-12) + bias`. The metadata `calmix` are JSON with
-/// `classes` and `temperature`, which is `null` if no temperature is folded in; other calibrators cannot be. Returns `None`
-/// if the head has a hidden layer, or if classes × features is far more numbers than the model has.
+/// `classes` and `temperature`, which is `null` if no temperature is folded in; other calibrators cannot be. If vectors consist of
+/// several sets of features, `sets` has their widths: the part `x − mean` of each is then divided by its own length. Returns
+/// `None` if the head has a hidden layer, or if classes × features is far more numbers than the model has.
 pub fn folded_head_bytes(
     projection: &Projection,
     head: &Head,
@@ -96,7 +111,8 @@ pub fn folded_head_bytes(
     }
     let temperature = temperature.map(Temperature::value);
     let scale = 1.0 / temperature.unwrap_or(1.0);
-    let Some(weight) = scaled_weights(projection, head, scale) else { return Ok(None) };
+    let of_sets = f64::from(projection.set_scale());
+    let Some(weight) = scaled_weights(projection, head, scale * of_sets) else { return Ok(None) };
     let (_, biases) = head.numbers().split_at(outputs * width);
     let features = projection.width();
     let bias: Vec<f32> = biases.iter().map(|&number| (scale * f64::from(number)) as f32).collect();
@@ -105,7 +121,10 @@ pub fn folded_head_bytes(
         tensor("weight", &[outputs, features], &weight),
         tensor("bias", &[outputs], &bias),
     ];
-    let note = json!({ "classes": classes, "temperature": temperature });
+    let mut note = json!({ "classes": classes, "temperature": temperature });
+    if projection.sets().len() > 1 {
+        note["sets"] = json!(projection.sets());
+    }
     let file = tensors::write(tensors, Some(("calmix", note.to_string())));
     file.map(Some).map_err(|error| wrong(in_words(&error)))
 }
@@ -123,6 +142,8 @@ fn in_words(error: &dyn std::error::Error) -> FileProblem {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use calmix_core::matrix::Matrix;
     use calmix_core::rng::{Domain, Seed};
     use calmix_head::model::HeadModel;
@@ -151,8 +172,9 @@ mod tests {
     fn projection_keeps_every_bit_and_another_shape_is_refused() {
         let rows: Vec<f32> = (0_u16..40).map(|n| f32::from(n * n % 23)).collect();
         let rows = Matrix::new(&rows, 10, 4).unwrap();
-        for dimensions in [0, 2] {
-            let projection = Projection::fit(rows, dimensions).unwrap();
+        let stop = AtomicBool::new(false);
+        for (dimensions, sets) in [(0, &[4][..]), (2, &[4]), (0, &[1, 3]), (2, &[2, 2])] {
+            let projection = Projection::fit_unless(rows, sets, dimensions, &stop).unwrap();
             let file = projection_bytes(&projection).unwrap();
             assert!(file.len() as u64 <= max_projection_bytes(4));
             let again = read_projection(&file, 4, dimensions).unwrap();
@@ -169,8 +191,11 @@ mod tests {
         let rows: Vec<f32> = (0..50 * 12).map(|_| (3.0 * stream.normal() + 1.0) as f32).collect();
         let vectors = Matrix::new(&rows, 50, 12).unwrap();
         let names = ["a", "b", "c"].map(str::to_owned);
-        for (dimensions, temperature) in [(0, None), (5, Some(1.7))] {
-            let projection = Projection::fit(vectors, dimensions).unwrap();
+        let stop = AtomicBool::new(false);
+        for (dimensions, temperature, sets) in
+            [(0, None, vec![12]), (5, Some(1.7), vec![12]), (5, Some(1.7), vec![4, 2, 6])]
+        {
+            let projection = Projection::fit_unless(vectors, &sets, dimensions, &stop).unwrap();
             let shape = HeadShape { width: projection.dimensions(), hidden: None, classes: 3 };
             let numbers = (0..shape.numbers()).map(|_| (4.0 * stream.normal()) as f32).collect();
             let head = Head::new(shape, numbers).unwrap();
@@ -179,18 +204,28 @@ mod tests {
             let file = folded_head_bytes(&projection, &head, fitted, &names).unwrap().unwrap();
             let note = SafeTensors::read_metadata(&file).unwrap().1.metadata().clone().unwrap();
             let note: serde_json::Value = serde_json::from_str(&note["calmix"]).unwrap();
-            assert_eq!(note, json!({"classes": names, "temperature": temperature}));
+            let mut wanted_note = json!({"classes": names, "temperature": temperature});
+            if sets.len() > 1 {
+                wanted_note["sets"] = json!(sets);
+            }
+            assert_eq!(note, wanted_note);
             let tensors = Tensors::read(&file).unwrap();
             let mean: Vec<f32> = tensors.numbers("mean", &[12]).unwrap();
             let weight: Vec<f32> = tensors.numbers("weight", &[3, 12]).unwrap();
             let bias: Vec<f32> = tensors.numbers("bias", &[3]).unwrap();
             for (x, wanted) in rows.chunks_exact(12).zip(wanted.chunks_exact(3)) {
-                let centred: Vec<f32> = x.iter().zip(&mean).map(|(x, mean)| x - mean).collect();
-                let length = centred.iter().map(|number| number * number).sum::<f32>().sqrt().max(1e-12);
+                let mut centred: Vec<f32> = x.iter().zip(&mean).map(|(x, mean)| x - mean).collect();
+                let mut start = 0;
+                for set in &sets {
+                    let part = &mut centred[start..start + set];
+                    let length = part.iter().map(|number| number * number).sum::<f32>().sqrt().max(1e-12);
+                    part.iter_mut().for_each(|number| *number /= length);
+                    start += set;
+                }
                 for (n, wanted) in wanted.iter().enumerate() {
                     let weight = &weight[12 * n..12 * (n + 1)];
                     let product: f32 = centred.iter().zip(weight).map(|(x, weight)| x * weight).sum();
-                    let logit = product / length + bias[n];
+                    let logit = product + bias[n];
                     let wanted = wanted / temperature.unwrap_or(1.0) as f32;
                     assert!((logit - wanted).abs() < 1e-5, "{logit}, not {wanted}");
                 }

@@ -36,6 +36,9 @@ pub struct PrepareArgs {
     /// an .npy of whole numbers, -1 for no label [default: those in the file of the vectors]
     #[arg(long, value_name = "FILE")]
     pub(crate) labels: Option<PathBuf>,
+    /// Further sets of features of the same samples, such as those of another network; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) more_features: Vec<PathBuf>,
     /// Column, array or tensor that holds the vectors [default: embedding, vector, features, …]
     #[arg(long, value_name = "NAME")]
     pub(crate) vector_column: Option<String>,

@@ -7,7 +7,7 @@ use calmix_io::shown::shown;
 use calmix_recipe::{Layers, VECTORS_RECIPE, builtin, detect_source, is_own_format, recipe_for};
 use clap::Args;
 
-use crate::args::options::data::{absolute, existing, existing_dataset, on_file_system};
+use crate::args::options::data::{absolute, existing, existing_dataset, existing_features, on_file_system};
 use crate::args::options::recipe::{ProcessArgs, RecipeArgs};
 use crate::args::options::source::SourceArgs;
 use crate::error::CliError;
@@ -29,13 +29,13 @@ pub struct TrainArgs {
     /// Built-in recipe; `calmix recipes` lists them
     pub recipe: Option<String>,
     /// Train a head on vectors that you already have, one per sample, instead of images: .npy, .npz, .parquet, .safetensors,
-    /// .csv, or a folder of them
+    /// .csv, or a folder of them. Repeat it for further features of the same samples, such as those of another network
     #[arg(
         long,
         value_name = "VECTORS",
         conflicts_with_all = ["data", "source", "layout", "shrink", "features_only", "processes"]
     )]
-    pub features: Option<PathBuf>,
+    pub features: Vec<PathBuf>,
     /// With --features, the labels: a CSV with a column of labels and, unless its lines are in the order of the vectors, one
     /// of ids; or an .npy of whole numbers, -1 for no label [default: those in the file of the vectors]
     #[arg(long, value_name = "FILE", requires = "features")]
@@ -94,12 +94,15 @@ impl TrainArgs {
 
     /// Adds the vectors, and their recipe if the user names none.
     fn with_vectors(&self, mut layers: Layers) -> Result<Layers> {
-        let Some(vectors) = &self.features else { return Ok(layers) };
+        let [vectors, more @ ..] = &self.features[..] else { return Ok(layers) };
         if !layers.names_recipe() {
             layers = layers.recipe(VECTORS_RECIPE);
         }
         layers = layers.set("dataset.source=vectors");
         layers = layers.set_to("dataset.path", absolute(existing_dataset(vectors)?)?);
+        if !more.is_empty() {
+            layers = layers.set_to_list("dataset.more_features", existing_features(more)?);
+        }
         if let Some(labels) = &self.labels {
             layers = layers.set_to("dataset.labels", absolute(existing_dataset(labels)?)?);
         }
@@ -151,6 +154,7 @@ const EXAMPLES: &str = "\
 Examples:
   calmix train --data photos
   calmix train --features vectors.npy --labels labels.csv
+  calmix train --features clip.npy --features dino.npy --labels labels.csv
   calmix train cpu-fashion-mnist --data fashion-mnist
   calmix train cifar10 --data cifar-10-batches-bin --set labels.count=25 --seed 1
   calmix train --file mine.toml --run-dir runs/mine

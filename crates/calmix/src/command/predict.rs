@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use calmix_data::cloud::{CloudUrl, RemoteFolder};
 use calmix_data::error::DataError;
 use calmix_data::loader::Workers;
+use calmix_data::source::vectors;
 use calmix_formats::vectors::{VectorOptions, VectorSource};
 use calmix_io::shown::{escaped_path, shown};
 
@@ -176,21 +177,30 @@ fn open_vectors(args: &PredictArgs, model: &VectorModel) -> Result<VectorSource>
     let invalid = |message: &str| {
         CliError::invalid(format!("{run} was trained on vectors of {width} numbers: {message}"))
     };
-    let [path] = &args.paths[..] else {
-        let message = "they are predicted from one file, or from one folder of files";
-        return Err(invalid(message).hint("name one path, without --list").into());
-    };
-    if args.list.is_some() || path.as_os_str() == "-" {
+    let sets = model.head().projection().sets();
+    let paths = &args.paths[..];
+    if args.list.is_some() || paths.iter().any(|path| path.as_os_str() == "-") {
         let message = "they cannot be predicted from a list of paths";
         return Err(invalid(message).hint("name the file of the vectors itself").into());
     }
-    if !path.exists() {
+    // One file may hold the features of all sets, joined.
+    let (([path], _) | ([path, ..], true)) = (paths, paths.len() == sets.len()) else {
+        if sets.len() > 1 {
+            let message = format!("they consist of {} sets of features", sets.len());
+            return Err(invalid(&message)
+                .hint("name one path for each set, in the order of training")
+                .into());
+        }
+        let message = "they are predicted from one file, or from one folder of files";
+        return Err(invalid(message).hint("name one path, without --list").into());
+    };
+    if let Some(path) = paths.iter().find(|path| !path.exists()) {
         return Err(CliError::invalid(format!("{}: does not exist", shown(path.display()))).into());
     }
     let mut options = VectorOptions { vector_column: args.vector_column.clone(), ..VectorOptions::default() };
     options.columns.path.clone_from(&args.path_column);
-    let source = VectorSource::open(path, &options)
+    let source = vectors::open_sets(paths, false, &options)
         .with_context(|| format!("{run} was trained on vectors of {width} numbers"))?;
-    model.check_width(&args.run, path, source.width())?;
+    model.check_width(&args.run, path, source.width(), &source.sets())?;
     Ok(source)
 }

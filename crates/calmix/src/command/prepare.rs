@@ -17,7 +17,7 @@ use calmix_io::shown::shown;
 use calmix_recipe::{Data, Layers, SourceName, detect_source, is_own_format, recipe_for};
 
 use super::inspect::dataset_json;
-use crate::args::options::data::{absolute, existing_dataset, on_file_system};
+use crate::args::options::data::{absolute, existing_dataset, existing_features, on_file_system};
 use crate::args::prepare::PrepareArgs;
 use crate::error::CliError;
 use crate::error::exit::Exit;
@@ -87,7 +87,10 @@ impl PrepareArgs {
         if let Some(column) = &self.vector_column {
             settings.push(format!("dataset.vector_column={column}"));
         }
-        let layers = settings.iter().fold(layers, |layers, setting| layers.set(setting));
+        let mut layers = settings.iter().fold(layers, |layers, setting| layers.set(setting));
+        if !self.more_features.is_empty() {
+            layers = layers.set_to_list("dataset.more_features", existing_features(&self.more_features)?);
+        }
         let resolved = layers.resolve()?;
         // Warns, for example, about an option that has no effect on this format.
         warn_about_recipe(&resolved);
@@ -99,7 +102,8 @@ impl PrepareArgs {
         let labels = self.labels.as_ref().map(|labels| format!(" --labels {}", shell_quoted(labels)));
         let column = self.vector_column.as_ref().map(Path::new);
         let column = column.map(|column| format!(" --vector-column {}", shell_quoted(column)));
-        [labels, column].into_iter().flatten().collect()
+        let more = self.more_features.iter().map(|more| format!(" --more-features {}", shell_quoted(more)));
+        [labels, column].into_iter().flatten().chain(more).collect()
     }
 
     fn show(&self, folder: &Path, source: SourceName, target: &Path, report: &Report) -> Result<()> {

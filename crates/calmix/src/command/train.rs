@@ -84,7 +84,7 @@ fn on_vectors(args: &TrainArgs, trainers: &Trainers<'_>) -> Result<Exit> {
         let hint = format!("calmix train --features {} --labels FILE", shell_quoted(file));
         return Err(CliError::invalid(message).hint(hint).into());
     }
-    if args.features.is_none() {
+    if args.features.is_empty() {
         // If vectors are given as --data, this fails with the right option.
         args.overrides.data.folder()?;
         let message = format!("the recipe {VECTORS_RECIPE} trains on vectors that you already have");

@@ -111,6 +111,14 @@ impl Card<'_> {
             (Some((pixels, network)), Some(_)) => {
                 format!("A head on frozen features of a {network}, for images of {0}×{0} pixels", pixels.size)
             }
+            (None, Some(head)) if head.sets.len() > 1 => {
+                let sets: Vec<String> = head.sets.iter().map(u32::to_string).collect();
+                let all = head.features;
+                format!(
+                    "A head on vectors of {all} numbers, sets of {} features in this order",
+                    sets.join(" and ")
+                )
+            }
             (None, head) => {
                 format!("A head on vectors of {} numbers", head.as_ref().map_or(0, |head| head.features))
             }

@@ -63,6 +63,9 @@ fn of_input(info: &ModelInfo) -> Result<Vec<(&'static str, Value)>, serde_json::
     }
     if let Some(head) = &info.head {
         notes.push(("features", json!(head.features)));
+        if !head.sets.is_empty() {
+            notes.push(("sets", json!(head.sets)));
+        }
         notes.push(("dimensions", json!(head.dimensions)));
         notes.push(("projection_blake3", json!(head.projection)));
         if !head.backbone.is_empty() {

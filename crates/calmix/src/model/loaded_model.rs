@@ -83,7 +83,7 @@ impl LoadedModel {
             Self::Images(model) => labelled::open(&args.images(path, model.shrink())?, path, scratch, stop),
             Self::Vectors(model) => {
                 let dataset = labelled::open(&args.vectors()?, path, scratch, stop)?;
-                model.check_width(run, path, VectorShape::of(&dataset)?.width)?;
+                model.check_width(run, path, VectorShape::of(&dataset)?.width, &dataset.feature_sets())?;
                 Ok(dataset)
             }
         }

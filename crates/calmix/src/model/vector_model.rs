@@ -60,14 +60,28 @@ impl VectorModel {
         self.width
     }
 
-    /// Refuses vectors whose length is not the one that it reads.
-    pub fn check_width(&self, run: &Path, path: &Path, found: usize) -> Result<(), CliError> {
+    /// Refuses vectors whose length is not the one that it reads, or that consist of other sets of features; `sets` has the widths of
+    /// several, and is empty for vectors of one file.
+    pub fn check_width(&self, run: &Path, path: &Path, found: usize, sets: &[usize]) -> Result<(), CliError> {
         let width = self.width;
-        if found == width {
+        let trained = self.head.projection().sets();
+        if found == width && (sets.is_empty() || sets == trained) {
             return Ok(());
         }
         let run = shown(run.display());
         let place = shown(path.display());
+        if trained.len() > 1 {
+            let joined =
+                |sets: &[usize]| sets.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+            let found = if sets.is_empty() { found.to_string() } else { joined(sets) };
+            let message = format!(
+                "{place} has vectors of {found} numbers, but {run} was trained on sets of {} numbers",
+                joined(trained)
+            );
+            let hint =
+                "name one path for each set, in the order of training, or one with all features joined";
+            return Err(CliError::invalid(message).hint(hint));
+        }
         let message =
             format!("{place} has vectors of {found} numbers, but {run} was trained on vectors of {width}");
         let hint = "compute the vectors with the model that made those of the training, in the same way";

@@ -145,7 +145,7 @@ pub fn runs_without_libtorch(command: &Command, fastest: FastestDevice) -> bool 
 pub(crate) fn names_vectors(args: &TrainArgs) -> bool {
     let is_vectors = |recipe: &str| recipe == VECTORS_RECIPE || is_vector_file(Path::new(recipe));
     let has_vectors = args.overrides.data.named().is_some_and(is_vector_file);
-    args.features.is_some() || has_vectors || args.recipe.as_deref().is_some_and(is_vectors)
+    !args.features.is_empty() || has_vectors || args.recipe.as_deref().is_some_and(is_vectors)
 }
 
 /// Returns whether the recipe trains a head. Invalid arguments count as a head: either program can report them.

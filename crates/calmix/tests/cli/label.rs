@@ -341,7 +341,12 @@ fn skipped_row_keeps_its_label() {
 const VECTORS: &str = "id,f_0,f_1,label\nx1,0.1,0.9,ant\nx2,0.2,0.8,\nx3,0.9,0.1,bee\nx4,0.8,0.2,\n";
 
 fn vectors(labels: &str) -> SourceSpec {
-    SourceSpec::Vectors { labels: Some(labels.into()), vector_column: None, columns: LabelColumns::default() }
+    SourceSpec::Vectors {
+        labels: Some(labels.into()),
+        more_features: Vec::new(),
+        vector_column: None,
+        columns: LabelColumns::default(),
+    }
 }
 
 #[test]

@@ -61,6 +61,7 @@ pub(super) struct Line {
     /// The name of its group, if any.
     pub(super) group: Option<String>,
     pub(super) drawn: Drawn,
+    pub(super) weight: f64,
 }
 
 /// The lines after the header, matched to rows by order.
@@ -99,7 +100,8 @@ impl LinesInOrder {
         let blank = next.blank;
         // Without the limit, a file of line ends would take forty bytes of memory per byte.
         for number in (next.number.saturating_sub(blank)..next.number).take(self.missing()) {
-            self.lines.push(Line { number, label: None, subset: 0, group: None, drawn: Drawn::Given });
+            let drawn = Drawn::Given;
+            self.lines.push(Line { number, label: None, subset: 0, group: None, drawn, weight: 1.0 });
         }
         self.count += blank;
         self.last_blank = blank;

@@ -14,6 +14,7 @@ use calmix_formats::labels::columns::{self, LabelColumns, VectorListColumns};
 use calmix_formats::labels::csv_table::{DRAWN_HINT, without_mark};
 use calmix_formats::labels::drawn::Drawn;
 use calmix_formats::labels::text::{parse_group, parse_label};
+use calmix_formats::labels::weight::{WEIGHT_HINT, parse_weight};
 use calmix_formats::vectors::{LabelStream, NpyFile, VectorPlace};
 use csv::StringRecord;
 
@@ -55,18 +56,25 @@ impl std::fmt::Debug for NpyLabels {
 }
 
 /// The entry of a row in a list.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ListedRow {
     pub label: Option<String>,
     /// An index into [`SUBSETS`].
     pub(super) subset: u8,
     pub group: Option<String>,
     pub drawn: Drawn,
+    /// The weight of the label in training.
+    pub(super) weight: f64,
 }
 
 impl ListedRow {
     /// The entry of a row that the list does not name.
-    const UNLISTED: Self = Self { label: None, subset: 1, group: None, drawn: Drawn::Given };
+    const UNLISTED: Self = Self { label: None, subset: 1, group: None, drawn: Drawn::Given, weight: 1.0 };
+
+    /// The entry of a row that has a label, if any, and nothing else.
+    pub(super) fn of_label(label: Option<String>) -> Self {
+        Self { label, subset: 0, ..Self::UNLISTED }
+    }
 }
 
 impl LabelList {
@@ -105,7 +113,7 @@ impl LabelList {
             Lines::Npy(NpyLabels(labels)) => {
                 let mut label = Vec::with_capacity(1);
                 labels.read(1, &mut label)?;
-                Ok(ListedRow { label: label.pop().flatten(), ..ListedRow::default() })
+                Ok(ListedRow::of_label(label.pop().flatten()))
             }
             Lines::InOrder(lines) => Ok(lines.next().map_or(ListedRow::UNLISTED, ListedRow::from)),
             Lines::ById(lines) => {
@@ -122,6 +130,7 @@ impl LabelList {
                     subset: line.subset,
                     group: line.group.take(),
                     drawn: line.drawn,
+                    weight: line.weight,
                 })
             }
         }
@@ -145,7 +154,8 @@ impl LabelList {
 
 impl From<Line> for ListedRow {
     fn from(line: Line) -> Self {
-        Self { label: line.label, subset: line.subset, group: line.group, drawn: line.drawn }
+        let Line { label, subset, group, drawn, weight, .. } = line;
+        Self { label, subset, group, drawn, weight }
     }
 }
 
@@ -160,7 +170,7 @@ fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Resu
         return Err(DataError::content(path, "the list is empty"));
     }
     let in_header = |problem| wrong(first.number, problem);
-    let VectorListColumns { id, label, split: splits, group, drawn, is_unusual } =
+    let VectorListColumns { id, label, split: splits, group, drawn, weight, is_unusual } =
         columns::find_for_vectors(&record, columns, &in_header)?;
     let unusual_header = record.get(0).filter(|_| is_unusual).map(str::to_owned);
     let mut in_order = LinesInOrder::new(first.number, unusual_header, rows);
@@ -181,7 +191,9 @@ fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Resu
         let group = parse_group(group).map_err(|problem| wrong(number, problem))?.map(str::to_owned);
         let drawn = Drawn::parse(drawn.map_or("", field));
         let drawn = drawn.map_err(|problem| wrong(number, problem).hint(DRAWN_HINT))?;
-        let line = Line { number, label, subset, group, drawn };
+        let weight = parse_weight(weight.map_or("", field));
+        let weight = weight.map_err(|problem| wrong(number, problem).hint(WEIGHT_HINT))?;
+        let line = Line { number, label, subset, group, drawn, weight };
         let Some(id) = id else {
             in_order.add(line);
             continue;

@@ -26,6 +26,8 @@ pub(super) struct RowLabels {
     groups: RowGroups,
     /// How the label of each row was drawn, of those rows of which it is known.
     drawn: BTreeMap<u64, Drawn>,
+    /// The weight of the label of each row, of those whose weight is not 1.
+    weights: BTreeMap<u64, f64>,
 }
 
 /// Groups by row.
@@ -49,6 +51,7 @@ impl RowLabels {
             counts,
             groups: RowGroups::default(),
             drawn: BTreeMap::new(),
+            weights: BTreeMap::new(),
         }
     }
 
@@ -63,12 +66,10 @@ impl RowLabels {
         let mut own_groups = block.groups.take().unwrap_or_default().into_iter();
         for (index, row) in (0..block.vectors.len() / numbers).zip(block.first..) {
             let own = ListedRow {
-                label: own_labels.next().flatten(),
-                subset: 0,
                 group: own_groups.next().flatten(),
-                drawn: Drawn::Given,
+                ..ListedRow::of_label(own_labels.next().flatten())
             };
-            let ListedRow { label, subset, group, drawn } = match &mut self.list {
+            let ListedRow { label, subset, group, drawn, weight } = match &mut self.list {
                 Some(list) => {
                     let id = block.ids.as_ref().and_then(|ids| ids.get(index)).map(String::as_str);
                     let listed = list.take(row, id)?;
@@ -80,6 +81,10 @@ impl RowLabels {
             self.groups.set(row, group);
             if drawn != Drawn::Given {
                 self.drawn.insert(row, drawn);
+            }
+            #[expect(clippy::float_cmp, reason = "a weight that is not given is exactly 1")]
+            if weight != 1.0 {
+                self.weights.insert(row, weight);
             }
             let Some(label) = label else {
                 self.push(NO_LABEL, 1);
@@ -151,6 +156,10 @@ impl RowLabels {
 
     pub(super) fn drawn(&self, row: u64) -> Drawn {
         self.drawn.get(&row).copied().unwrap_or_default()
+    }
+
+    pub(super) fn weight(&self, row: u64) -> f64 {
+        self.weights.get(&row).copied().unwrap_or(1.0)
     }
 
     pub(super) fn class(&self, row: u64) -> Option<u32> {

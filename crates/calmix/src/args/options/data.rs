@@ -94,6 +94,11 @@ pub fn existing_dataset(path: &Path) -> Result<&Path> {
     Err(unusable_path(path, |entry| entry.is_file() || entry.is_dir()))
 }
 
+/// Returns the absolute paths of further sets of features, which must exist.
+pub fn existing_features(paths: &[PathBuf]) -> Result<Vec<String>> {
+    paths.iter().map(|path| Ok(absolute(existing_dataset(path)?)?)).collect()
+}
+
 /// Returns the path of labelled samples if they exist; images must be in a folder.
 pub fn existing_labelled(path: &Path, kind: InputKind) -> Result<&Path> {
     match kind {

@@ -7,7 +7,7 @@ use calmix_recipe::{Data, Layers, LayoutName, SourceName, detect_source};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use crate::args::options::data::{absolute, existing_dataset};
+use crate::args::options::data::{absolute, existing_dataset, existing_features};
 use crate::error::CliError;
 use crate::output::format::shell_quoted;
 use crate::output::warnings::warn_about_recipe;
@@ -100,6 +100,9 @@ pub struct LabelledArgs {
     /// of the vectors, one of ids; or an .npy of whole numbers, -1 for no label [default: those in the file of the vectors]
     #[arg(long, value_name = "FILE", requires = "on")]
     labels: Option<PathBuf>,
+    /// For a run on several sets of features, the further ones of --on, in the order of training
+    #[arg(long, value_name = "FILE", requires = "on")]
+    more_features: Vec<PathBuf>,
     /// For a run on vectors, the column, array or tensor that holds those of --on [default: embedding, vector, features, …]
     #[arg(long, value_name = "NAME", requires = "on")]
     vector_column: Option<String>,
@@ -129,9 +132,10 @@ impl LabelledArgs {
     /// # Errors
     /// If an option is for vectors, or its value is invalid.
     pub fn images(&self, folder: &Path, shrink: u32) -> Result<Data> {
-        let option = match (&self.labels, &self.vector_column) {
-            (Some(_), _) => Some("--labels"),
-            (_, Some(_)) => Some("--vector-column"),
+        let option = match (&self.labels, &self.vector_column, &self.more_features[..]) {
+            (Some(_), ..) => Some("--labels"),
+            (_, Some(_), _) => Some("--vector-column"),
+            (.., [_, ..]) => Some("--more-features"),
             _ => None,
         };
         if let Some(option) = option {
@@ -178,7 +182,10 @@ impl LabelledArgs {
             ("dataset.label_column", self.label_column.clone()),
         ];
         let given = texts.into_iter().filter_map(|(key, text)| Some((key, text?)));
-        let layers = given.fold(layers, |layers, (key, text)| layers.set_to(key, text));
+        let mut layers = given.fold(layers, |layers, (key, text)| layers.set_to(key, text));
+        if !self.more_features.is_empty() {
+            layers = layers.set_to_list("dataset.more_features", existing_features(&self.more_features)?);
+        }
         let resolved = layers.resolve()?;
         // Warn about options that have no effect on this format.
         warn_about_recipe(&resolved);
