@@ -1,7 +1,7 @@
 //! The conformal test martingale of `calmix.Monitor`.
 
 use calmix_core::rng::Seed;
-use calmix_metrics::martingale::TestMartingale;
+use calmix_metrics::shift::martingale::TestMartingale;
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};

@@ -27,8 +27,8 @@ pub mod webvision;
 
 use std::path::Path;
 
-use calmix_formats::image_kind::{contains_image, has_image_extension};
 use calmix_formats::listing;
+use calmix_formats::listing::image_kind::{contains_image, has_image_extension};
 
 pub use inspection::{Check, FULL_UP_TO, Inspection};
 pub use layout::FolderLayout;

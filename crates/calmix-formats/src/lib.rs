@@ -25,7 +25,6 @@ pub mod error;
 pub mod expansion;
 pub mod idx;
 pub mod image;
-pub mod image_kind;
 pub mod labels;
 pub mod listing;
 pub mod mat;

@@ -2,6 +2,8 @@
 //!
 //! A bad name or link does not end a scan: what cannot be part of a dataset is left out, with the reason.
 
+pub mod image_kind;
+
 use std::fs::{self, DirEntry};
 use std::path::Path;
 use std::{io, thread};

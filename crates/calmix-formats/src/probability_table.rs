@@ -6,43 +6,17 @@
 //! one that the model could not predict.
 
 mod csv_columns;
+mod options;
 mod parquet_columns;
+mod table;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::error::{FormatError, FormatProblem};
-use crate::labels::columns::LabelColumns;
+use crate::error::FormatError;
 use crate::vectors::VectorPlace;
 
-/// The maximum number of classes, as for vectors.
-const MAX_CLASSES: usize = 1 << 16;
-
-/// The largest distance of a row's sum from 1, which allows for probabilities in half precision or with few digits.
-const SUM_TOLERANCE: f64 = 1e-2;
-
-/// Probabilities with the ids of their samples.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ProbabilityTable {
-    /// The file or folder.
-    pub path: PathBuf,
-    /// The classes of the columns.
-    pub classes: Vec<String>,
-    /// The id of each row, or its number from 0.
-    pub ids: Vec<String>,
-    /// Whether a row has probabilities.
-    pub is_predicted: Vec<bool>,
-    /// The probabilities of the rows that have them, row by row.
-    pub probabilities: Vec<f32>,
-}
-
-/// What the user says about the columns.
-#[derive(Debug, Clone, Default)]
-pub struct ProbabilityOptions {
-    /// The classes, in the order of a list column, or the names of their columns; empty if the file says it.
-    pub classes: Vec<String>,
-    /// The column of ids; by default one with a usual name.
-    pub id_column: Option<String>,
-}
+pub use options::ProbabilityOptions;
+pub use table::ProbabilityTable;
 
 impl ProbabilityTable {
     /// Reads a CSV, a Parquet file or a folder of Parquet files.
@@ -62,80 +36,6 @@ impl ProbabilityTable {
         }
         Ok(table)
     }
-
-    /// Adds a row: nothing if it has no prediction.
-    fn add(&mut self, id: Option<String>, row: &[f32]) -> Result<(), FormatProblem> {
-        let number = self.ids.len();
-        let id = id.unwrap_or_else(|| number.to_string());
-        if !row.is_empty() {
-            if row.len() != self.classes.len() {
-                let problem = format!(
-                    "row {number} ({id}) has {} probabilities, but there are {} classes",
-                    row.len(),
-                    self.classes.len()
-                );
-                return Err(FormatProblem::Content(problem));
-            }
-            if let Some(class) = row.iter().position(|p| !(0.0..=1.0).contains(p)) {
-                let problem = format!(
-                    "row {number} ({id}): the probability of {:?} is {}, which is not between 0 and 1; scores or logits are none",
-                    self.classes[class], row[class]
-                );
-                return Err(FormatProblem::Content(problem));
-            }
-            let sum: f64 = row.iter().map(|&p| f64::from(p)).sum();
-            if (sum - 1.0).abs() > SUM_TOLERANCE {
-                let problem = format!("row {number} ({id}): its probabilities sum to {sum:.4}, not to 1");
-                return Err(FormatProblem::Content(problem));
-            }
-        }
-        self.ids.push(id);
-        self.is_predicted.push(!row.is_empty());
-        self.probabilities.extend_from_slice(row);
-        Ok(())
-    }
-
-    /// Sets the classes.
-    fn set_classes(&mut self, classes: Vec<String>) -> Result<(), FormatProblem> {
-        if classes.len() < 2 || classes.len() > MAX_CLASSES {
-            let problem = format!("{} classes, expected 2 to {MAX_CLASSES}", classes.len());
-            return Err(FormatProblem::Content(problem));
-        }
-        let mut sorted: Vec<&String> = classes.iter().collect();
-        sorted.sort_unstable();
-        if let Some([twice, ..]) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(FormatProblem::Content(format!("the class {twice:?} has two columns")));
-        }
-        self.classes = classes;
-        Ok(())
-    }
-}
-
-impl ProbabilityOptions {
-    fn label_columns(&self) -> LabelColumns {
-        LabelColumns { path: self.id_column.clone(), label: None }
-    }
-}
-
-/// Returns the columns of classes among those that can hold probabilities, with their classes: those that the user names, those called
-/// `p(CLASS)`, or else all.
-fn class_columns(names: &[&str], wanted: &[String]) -> Result<Vec<(usize, String)>, FormatProblem> {
-    let of_predict = |name: &str| name.strip_prefix("p(")?.strip_suffix(')').map(str::to_owned);
-    if !wanted.is_empty() {
-        let place = |class: &String| {
-            let is_it = |name: &&str| *name == class || of_predict(name).as_ref() == Some(class);
-            let found = names.iter().position(is_it).map(|column| (column, class.clone()));
-            let missing = || format!("no column `{class}` or `p({class})`; there are: {}", names.join(", "));
-            found.ok_or_else(|| FormatProblem::Content(missing()))
-        };
-        return wanted.iter().map(place).collect();
-    }
-    let marked = names.iter().enumerate().filter_map(|(column, name)| Some((column, of_predict(name)?)));
-    let marked: Vec<(usize, String)> = marked.collect();
-    if !marked.is_empty() {
-        return Ok(marked);
-    }
-    Ok(names.iter().enumerate().map(|(column, name)| (column, (*name).to_owned())).collect())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@
 //! | which shares of a pool does an audit certify? | [`stats::share_sequence`] |
 //! | what does a model store of its held-out labels for both? | [`held_out`] |
 //! | are new samples like those that a guarantee was shown for? | [`shift`] |
-//! | are new samples still like those of a reference? | [`martingale`] |
+//! | are new samples still like those of a reference? | [`shift::martingale`] |
 //! | which samples count as one observation? | [`groups`] |
 //! | how uncertain is a metric, and is a difference significant? | [`stats`] |
 //! | how good are predictions, in all metrics at once? | [`metrics`] of [`predictions`]; with a fitted calibrator, and which evaluation is the result, [`mod@evaluate`] |
@@ -60,7 +60,6 @@ pub mod held_out;
 pub mod lbfgs;
 pub mod learning_curve;
 pub mod margins;
-pub mod martingale;
 pub mod measure;
 pub mod metrics;
 pub mod predictions;

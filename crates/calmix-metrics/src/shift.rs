@@ -15,6 +15,7 @@
 
 pub mod class_shares;
 pub mod detector;
+pub mod martingale;
 pub mod reference;
 pub mod sums;
 mod whitening;

@@ -1,12 +1,11 @@
 //! The arguments of all commands.
 
-pub mod calibrate;
 pub mod compare;
 pub mod completions;
 pub mod doctor;
 pub mod evaluate;
 pub mod export;
-pub mod guard;
+pub mod guarantees;
 pub mod inspect;
 pub mod labelling;
 #[cfg(feature = "man")]
@@ -73,9 +72,9 @@ pub enum Command {
     Resume(resume::ResumeArgs),
     Sweep(sweep::SweepArgs),
     Evaluate(evaluate::EvaluateArgs),
-    Calibrate(calibrate::CalibrateArgs),
+    Calibrate(guarantees::calibrate::CalibrateArgs),
     Predict(predict::PredictArgs),
-    Guard(guard::GuardArgs),
+    Guard(guarantees::guard::GuardArgs),
     Export(export::ExportArgs),
     Inspect(inspect::InspectArgs),
     Compare(compare::CompareArgs),

@@ -1,11 +1,10 @@
 //! The commands: one file each. Their arguments are in [`args`](crate::args).
 
-mod calibrate;
 mod compare;
 mod completions;
 mod evaluate;
 mod export;
-mod guard;
+mod guarantees;
 mod inspect;
 mod labelling;
 #[cfg(feature = "man")]
@@ -34,7 +33,7 @@ pub fn run(command: Command, trainers: &Trainers<'_>) -> Result<Exit> {
     match command {
         Command::Prepare(command) => command.run(),
         Command::Predict(args) => predict::run(&args).map_err(explained),
-        Command::Guard(args) => guard::run(&args).map_err(explained),
+        Command::Guard(args) => guarantees::guard::run(&args).map_err(explained),
         Command::Export(args) => export::run(&args).map_err(explained),
         Command::Inspect(command) => command.run(),
         Command::Label(command) => command.run(),
@@ -55,7 +54,7 @@ pub fn run(command: Command, trainers: &Trainers<'_>) -> Result<Exit> {
         Command::Verify(args) => labelling::verify::run(&args).map_err(explained),
         Command::Train(args) => train::run(&args, trainers).map_err(explained),
         Command::Resume(args) => resume::run(&args, trainers).map_err(explained),
-        Command::Calibrate(args) => calibrate::run(&args).map_err(explained),
+        Command::Calibrate(args) => guarantees::calibrate::run(&args).map_err(explained),
         Command::Evaluate(args) => evaluate::run(&args, trainers).map_err(explained),
         Command::Sweep(args) => sweep::run(&args, trainers).map_err(explained),
         Command::Doctor(_) => Err(CliError::failed("this command runs in calmix-torch").into()),

@@ -14,7 +14,7 @@ use calmix_metrics::measure::{TopLabel, nll_from_probabilities};
 use calmix_metrics::stats::{Estimate, clopper_pearson};
 use serde::Serialize;
 
-use crate::args::guard::GuardArgs;
+use crate::args::guarantees::guard::GuardArgs;
 use crate::error::CliError;
 use crate::model::options::ModelOptions;
 use crate::predict::guarantee::Guarantee;

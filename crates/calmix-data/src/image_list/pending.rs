@@ -8,7 +8,7 @@ use std::vec::IntoIter;
 
 use calmix_cloud::CloudUrl;
 use calmix_formats::decode::kind;
-use calmix_formats::image_kind::has_image_extension;
+use calmix_formats::listing::image_kind::has_image_extension;
 use calmix_formats::listing::is_system_file;
 use calmix_formats::tar::TarMembers;
 use calmix_io::system::path_from_bytes;

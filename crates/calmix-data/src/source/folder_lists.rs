@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use calmix_formats::image_kind::{has_image_extension, is_image_by_content};
+use calmix_formats::listing::image_kind::{has_image_extension, is_image_by_content};
 use calmix_formats::listing::walk;
 
 use super::has_one_image_folder;

@@ -10,9 +10,9 @@ use calmix_formats::decode::{
     DecodeLimits, DecodeProblem, EncodedFile, ImageExtent, decode, extent, kind, size,
 };
 use calmix_formats::error::FormatProblem;
-use calmix_formats::image_kind::has_image_extension;
 use calmix_formats::labels::csv_table::LabelRow;
 use calmix_formats::labels::drawn::Drawn;
+use calmix_formats::listing::image_kind::has_image_extension;
 use calmix_io::system::READ_PERMISSION_HINT;
 use calmix_io::transient::BackOff;
 

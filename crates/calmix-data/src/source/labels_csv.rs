@@ -25,10 +25,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use calmix_formats::image_kind::has_image_extension;
 use calmix_formats::labels::columns::LabelColumns;
 use calmix_formats::labels::csv_table::{self, LabelTable};
 use calmix_formats::labels::text::may_be_missing;
+use calmix_formats::listing::image_kind::has_image_extension;
 use calmix_formats::listing::{contents, walk};
 use serde::{Deserialize, Serialize};
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use calmix_formats::error::FormatError;
-use calmix_formats::image_kind::{has_image_extension, is_image_by_content};
+use calmix_formats::listing::image_kind::{has_image_extension, is_image_by_content};
 use calmix_formats::listing::{Contents, below, contents, walk};
 
 use crate::data_warning::DataWarning;

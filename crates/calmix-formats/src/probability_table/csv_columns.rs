@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use csv::StringRecord;
 
-use super::{ProbabilityOptions, ProbabilityTable, class_columns};
+use super::options::{ProbabilityOptions, class_columns};
+use super::table::ProbabilityTable;
 use crate::error::{FormatError, FormatProblem};
 use crate::labels::columns::{check_separator, group_column, id_column};
 use crate::vectors::{CsvLines, VectorPlace};

@@ -8,7 +8,8 @@ use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ParquetMetaData;
 use parquet::schema::types::ColumnDescriptor;
 
-use super::{MAX_CLASSES, ProbabilityOptions, ProbabilityTable, class_columns};
+use super::options::{ProbabilityOptions, class_columns};
+use super::table::{MAX_CLASSES, ProbabilityTable};
 use crate::error::{FormatError, FormatProblem};
 use crate::labels::columns::id_column;
 use crate::parquet_file::{Leaf, ParquetFile, can_hold_text, catch_panics, changed_type};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use calmix_formats::error::FormatProblem;
-use calmix_formats::image_kind::{contains_image, has_image_extension};
+use calmix_formats::listing::image_kind::{contains_image, has_image_extension};
 use calmix_formats::listing::{Contents, below, contents};
 
 use super::{ClassFolders, TRAIN, UNLABELLED, split};

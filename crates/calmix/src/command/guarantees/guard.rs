@@ -9,7 +9,7 @@ use calmix_report::page::html;
 use calmix_report::report::RunsReport;
 use serde_json::{Value, json};
 
-use crate::args::guard::GuardArgs;
+use crate::args::guarantees::guard::GuardArgs;
 use crate::args::predict::{RowKind, check_shares};
 use crate::error::CliError;
 use crate::error::exit::Exit;

@@ -17,7 +17,7 @@ use calmix_run::run::{Run, RunFile};
 use calmix_run::tensor_files::reference_file;
 use serde_json::json;
 
-use crate::args::calibrate::CalibrateArgs;
+use crate::args::guarantees::calibrate::CalibrateArgs;
 use crate::args::options::data::existing_labelled;
 use crate::error::CliError;
 use crate::error::exit::Exit;

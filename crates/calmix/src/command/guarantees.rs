@@ -1,0 +1,4 @@
+//! The commands that fit guarantees to labels.
+
+pub(super) mod calibrate;
+pub(super) mod guard;
