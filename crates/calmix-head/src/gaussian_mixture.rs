@@ -357,7 +357,9 @@ fn moments(
             let mut weighted = block.clone();
             for (vector, &row) in weighted.chunks_exact_mut(dimensions).zip(rows) {
                 let weight = samples.weight(row) as f32;
-                vector.iter_mut().for_each(|number| *number *= weight);
+                for number in vector {
+                    *number *= weight;
+                }
             }
             let weighted = Operand::new(&weighted, rows.len(), dimensions);
             multiply(weighted.transposed(), vectors, 0.0, &mut product);

@@ -184,7 +184,9 @@ impl Projection {
                 return Err(TooLong);
             }
             if self.sets.len() > 1 {
-                numbers.iter_mut().for_each(|number| *number *= scale);
+                for number in &mut *numbers {
+                    *number *= scale;
+                }
             }
             start += set;
         }

@@ -44,6 +44,7 @@ pub fn refit(request: &Request) -> Result<Answer, String> {
         classes: &names,
         groups: &[],
         chosen: &chosen,
+        weights: &[],
     };
     let rows = TrainingRows {
         labelled: given.iter().map(|label| label.row).collect(),

@@ -93,7 +93,9 @@ fn join_all(sources: Vec<VectorSource>) -> Result<VectorSource, FormatError> {
     let shape = VectorShape::new(rows, views as u64, width).map_err(problem)?;
     // Joined rows are in no file, so none can be read in place.
     let mut files = features.first().map(|set| set.files.clone()).unwrap_or_default();
-    files.iter_mut().for_each(|file| file.start = 0);
+    for file in &mut files {
+        file.start = 0;
+    }
     let label_columns = sets.iter().find_map(|set| {
         let columns = set.source.label_columns();
         (!columns.is_empty()).then(|| columns.to_vec())

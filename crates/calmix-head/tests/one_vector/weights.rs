@@ -16,8 +16,8 @@ const LABELS: usize = 20;
 fn weights(samples: usize) -> (Vec<f64>, Vec<usize>) {
     let mut weights = vec![1.0; samples];
     let mut copied = Vec::new();
-    for row in 0..LABELS {
-        weights[row] += (row % 3) as f64;
+    for (row, weight) in weights.iter_mut().enumerate().take(LABELS) {
+        *weight += (row % 3) as f64;
         copied.extend(vec![row; row % 3]);
     }
     (weights, copied)
