@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
     with_scene!(|_| {}, |scene| {
         let path = scene.put(NAMES[usize::from(*kind) % NAMES.len()], bytes);
         scene.check(vectors::prepare(
-            &[path.clone()],
+            std::slice::from_ref(&path),
             &scene.target(),
             None,
             &VectorOptions::default(),

@@ -3,5 +3,6 @@
 pub mod columns;
 pub mod csv_table;
 pub mod drawn;
+pub mod predicted;
 pub mod text;
 pub mod weight;

@@ -6,7 +6,7 @@
 //! | `.npy`, `.npz`, safetensors, Parquet and CSV with vectors | [`vectors`] |
 //! | NumPy's `.npy`, MATLAB's `.mat`, IDX, tar | [`npy`], [`mat`], [`idx`], [`tar`] |
 //! | Parquet, column by column; Parquet with images in it | [`parquet_file`], [`parquet_images`] |
-//! | probabilities of a model, as CSV or Parquet | [`probability_table`] |
+//! | probabilities of a model, as CSV or Parquet; the classes it predicted | [`probability_table`], [`labels::predicted`] |
 //! | labels and groups: their columns, and CSV files of them | [`labels`] |
 //! | folders of files, files of records | [`listing`], [`source_dir`] |
 //!

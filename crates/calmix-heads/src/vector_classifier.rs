@@ -78,6 +78,26 @@ pub fn recipe(settings: Layers, views: usize) -> Result<Recipe, HeadsError> {
     Ok(resolved.recipe)
 }
 
+impl LabelledVectors<'_> {
+    /// Refuses lists that do not have an entry per sample, and weights that cannot be used.
+    fn check(&self) -> Result<(), HeadsError> {
+        let lists =
+            [("groups", self.groups.len()), ("draws", self.drawn.len()), ("weights", self.weights.len())];
+        for (what, length) in lists {
+            if length != 0 && length != self.labels.len() {
+                let problem = format!("{length} {what} for {} samples", self.labels.len());
+                return Err(HeadsError::unsupported(problem));
+            }
+        }
+        for (row, &weight) in self.weights.iter().enumerate() {
+            if let Some(problem) = label_weight::why_not(weight) {
+                return Err(HeadsError::unsupported(format!("row {row}: {problem}")));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl VectorClassifier {
     /// Trains all heads on `threads` threads, and selects one as a run does. The result does not depend on the number of threads.
     ///
@@ -91,23 +111,7 @@ impl VectorClassifier {
         stop: &AtomicBool,
     ) -> Result<Self, HeadsError> {
         let LabelledVectors { vectors, views, labels, classes, groups, drawn, weights, sets } = samples;
-        if !groups.is_empty() && groups.len() != labels.len() {
-            let problem = format!("{} groups for {} samples", groups.len(), labels.len());
-            return Err(HeadsError::unsupported(problem));
-        }
-        if !drawn.is_empty() && drawn.len() != labels.len() {
-            let problem = format!("{} draws for {} samples", drawn.len(), labels.len());
-            return Err(HeadsError::unsupported(problem));
-        }
-        if !weights.is_empty() && weights.len() != labels.len() {
-            let problem = format!("{} weights for {} samples", weights.len(), labels.len());
-            return Err(HeadsError::unsupported(problem));
-        }
-        for (row, &weight) in weights.iter().enumerate() {
-            if let Some(problem) = label_weight::why_not(weight) {
-                return Err(HeadsError::unsupported(format!("row {row}: {problem}")));
-            }
-        }
+        samples.check()?;
         let rows = rows_by_id(labels);
         let training = training_ids(labels, recipe);
         let width = vectors.width() / views.max(1);

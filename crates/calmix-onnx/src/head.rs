@@ -88,7 +88,11 @@ fn of_unit_length(graph: &mut Graph, projection: &Projection, centred: &Value) -
     let mut start = 0;
     for set in projection.sets() {
         let bound = |graph: &mut Graph, place: usize| {
-            graph.constant(Tensor::i64(format!("features.place.{place}"), &[1], &[place as i64]))
+            graph.constant(Tensor::i64(
+                format!("features.place.{place}"),
+                &[1],
+                &[i64::try_from(place).unwrap_or(i64::MAX)],
+            ))
         };
         let from = bound(graph, start);
         start += set;

@@ -9,6 +9,7 @@
 //! | how does it become one file that a browser shows? | [`page`] |
 //! | how does a user review labels in a browser? | [`review_page`] |
 //! | what does a certificate of labels say to a reader? | [`certificate_page`] |
+//! | how did the outputs of a model change over time? | [`monitoring`] |
 //! | which setting is better by more than chance? | [`compare`] |
 //!
 //! Libraries never print, and this one writes no files: it returns their content.
@@ -17,6 +18,7 @@
 pub mod certificate_page;
 pub mod compare;
 pub mod error;
+pub mod monitoring;
 pub mod page;
 pub mod plot;
 pub mod report;

@@ -5,6 +5,7 @@
 
 mod html;
 
+pub(crate) use html::document;
 pub use html::{data_url, html};
 
 use crate::error::ReportError;

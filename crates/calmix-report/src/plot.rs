@@ -5,6 +5,7 @@ pub mod confusion;
 pub mod coverage;
 pub mod examples;
 pub mod margins;
+pub(crate) mod monitored;
 pub mod pseudo_labels;
 pub mod reliability;
 pub mod training;

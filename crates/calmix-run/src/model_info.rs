@@ -362,7 +362,7 @@ mod tests {
         let info = info();
         assert_eq!(info.difference(&info), None);
         let of = |model: ModelSpec| ModelInfo { model: Some(model), ..info.clone() };
-        let others = [
+        let others = vec![
             (ModelInfo { blake3: ModelInfo::hash(b"others"), ..info.clone() }, "the hash of the weights"),
             (
                 of(ModelSpec { network: "wrn-16-2".parse().unwrap(), ..spec() }),

@@ -75,6 +75,7 @@ pub enum Command {
     Calibrate(guarantees::calibrate::CalibrateArgs),
     Predict(predict::PredictArgs),
     Guard(guarantees::guard::GuardArgs),
+    Monitor(guarantees::monitor::MonitorArgs),
     Export(export::ExportArgs),
     Inspect(inspect::InspectArgs),
     Compare(compare::CompareArgs),

@@ -34,6 +34,7 @@ pub fn run(command: Command, trainers: &Trainers<'_>) -> Result<Exit> {
         Command::Prepare(command) => command.run(),
         Command::Predict(args) => predict::run(&args).map_err(explained),
         Command::Guard(args) => guarantees::guard::run(&args).map_err(explained),
+        Command::Monitor(args) => guarantees::monitor::run(&args).map_err(explained),
         Command::Export(args) => export::run(&args).map_err(explained),
         Command::Inspect(command) => command.run(),
         Command::Label(command) => command.run(),

@@ -40,7 +40,7 @@ mod certificate;
 pub mod command;
 pub mod error;
 mod export;
-mod guard;
+mod guarantees;
 pub(crate) mod labelled;
 pub(crate) mod labelling;
 pub mod model;

@@ -18,6 +18,7 @@ mod killed_prepare;
 mod label;
 mod label_studio;
 mod labels_csv;
+mod monitor;
 #[cfg(target_os = "linux")]
 mod prepared_tables;
 #[cfg(target_arch = "x86_64")]

@@ -87,7 +87,7 @@ fn reading_options(data: &Data) -> String {
     };
     let mut options: String = given.into_iter().filter_map(option).collect();
     for more in &data.more_features {
-        options += &format!(" --more-features {}", shell_quoted(Path::new(more)));
+        options.extend([" --more-features ", &shell_quoted(Path::new(more))]);
     }
     options
 }

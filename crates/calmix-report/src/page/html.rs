@@ -31,6 +31,36 @@ pub fn html(report: &RunsReport, refresh: Option<u32>) -> String {
     let plots = plot::all(report);
     let is_of_run = report.runs.iter().all(|run| run.summary.is_some());
     let source = if is_of_run { "the files of the run" } else { "predictions and labels" };
+    let body = html! {
+        @for run in &report.runs {
+            (assessment(run, report.runs.len() > 1))
+        }
+        (overview(report))
+        (plot_sections(&plots))
+    };
+    let footer = format!(
+        "Created by calmix {} from {source}; every number can be recomputed from them. ECE: expected calibration error, 15 bins of \
+         equal width, closed on the left.",
+        report.calmix
+    );
+    page(&title, "calmix report", refresh, &body, &footer)
+}
+
+/// Writes plots below some sentences as one HTML file; `program` is the command that writes it.
+pub(crate) fn document(title: &str, program: &str, sentences: &[String], plots: &[PlotView]) -> String {
+    let body = html! {
+        section.assessment {
+            @for (at, sentence) in sentences.iter().enumerate() {
+                p class=(if at == 0 { "headline" } else { "trust" }) { (with_code(sentence)) }
+            }
+        }
+        (plot_sections(plots))
+    };
+    page(title, program, None, &body, concat!("Created by calmix ", env!("CARGO_PKG_VERSION"), "."))
+}
+
+/// Writes a page with this content.
+fn page(title: &str, program: &str, refresh: Option<u32>, body: &Markup, footer: &str) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -39,7 +69,7 @@ pub fn html(report: &RunsReport, refresh: Option<u32>) -> String {
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                meta name="generator" content="calmix report";
+                meta name="generator" content=(program);
                 @if let Some(seconds) = refresh {
                     meta http-equiv="refresh" content=(seconds);
                 }
@@ -49,32 +79,32 @@ pub fn html(report: &RunsReport, refresh: Option<u32>) -> String {
             body {
                 main {
                     h1 { (title) }
-                    @for run in &report.runs {
-                        (assessment(run, report.runs.len() > 1))
-                    }
-                    (overview(report))
-                    nav aria-label="Plots" {
-                        ul {
-                            @for plot in &plots {
-                                li { a href={ "#" (plot.name) } { (plot.title) } }
-                            }
-                        }
-                    }
-                    @for plot in &plots {
-                        (section(plot))
-                    }
+                    (body)
                 }
                 footer {
-                    p {
-                        "Created by calmix " (report.calmix) " from " (source) "; every number can be recomputed from \
-                         them. ECE: expected calibration error, 15 bins of equal width, closed on the left."
-                    }
+                    p { (footer) }
                 }
             }
         }
     };
     // HTML also has no use for control characters and marks that reorder text.
     shown_lines(&page.into_string())
+}
+
+/// Returns links to plots, and the plots.
+fn plot_sections(plots: &[PlotView]) -> Markup {
+    html! {
+        nav aria-label="Plots" {
+            ul {
+                @for plot in plots {
+                    li { a href={ "#" (plot.name) } { (plot.title) } }
+                }
+            }
+        }
+        @for plot in plots {
+            (section(plot))
+        }
+    }
 }
 
 fn assessment(run: &RunReport, named: bool) -> Markup {
@@ -247,7 +277,7 @@ fn section(plot: &PlotView) -> Markup {
     html! {
         section id=(plot.name) {
             h2 { (plot.title) }
-            p { (plot.sentence) }
+            p { (with_code(&plot.sentence)) }
             @if !plot.panels.is_empty() {
                 div.panels {
                     @for panel in &plot.panels {

@@ -3,7 +3,7 @@
 use calmix_run::events::{Event, Step};
 use serde::Serialize;
 
-use super::view::{DataTable, PlotView, RunData, StepCurve, TableCell, legend_name, step_panel};
+use super::view::{Curve, DataTable, PlotView, RunData, TableCell, legend_name, step_panel};
 
 /// The maximum number of points on a curve; with more steps, consecutive ones are averaged.
 const MAX_POINTS: usize = 200;
@@ -52,7 +52,7 @@ pub(super) fn view(curves: &[RunData<'_, [PseudoLabelPoint]>]) -> Option<PlotVie
     let panel = |title: &str, label: &str, pick: fn(&PseudoLabelPoint) -> Option<f64>| {
         let curve = |&&RunData { tone, name, data }: &&RunData<'_, [PseudoLabelPoint]>| {
             let points = data.iter().filter_map(|point| Some((point.step as f64, pick(point)?)));
-            StepCurve { tone, text: legend_name(name), points: points.collect() }
+            Curve { tone, text: legend_name(name), points: points.collect() }
         };
         let mut curves: Vec<_> = curves.iter().map(curve).collect();
         curves.retain(|curve| curve.points.len() > 1);

@@ -5,7 +5,7 @@ use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_run::events::Event;
 use serde::Serialize;
 
-use super::view::{DataTable, PlotView, RunData, StepCurve, TableCell, legend_name, step_panel};
+use super::view::{Curve, DataTable, PlotView, RunData, TableCell, legend_name, step_panel};
 
 /// The metrics of every evaluation of a split.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -63,7 +63,7 @@ pub(super) fn view(curves: &[RunData<'_, TrainingCurve>]) -> Option<PlotView> {
     let panel = |title: &str, label: &str, pick: fn(&EvaluatedStep) -> f64| {
         let curve = |&&RunData { tone, name, data }: &&RunData<'_, TrainingCurve>| {
             let points = data.points.iter().map(|point| (point.step as f64, pick(point))).collect();
-            StepCurve { tone, text: format!("{}, {}", legend_name(name), data.split.word()), points }
+            Curve { tone, text: format!("{}, {}", legend_name(name), data.split.word()), points }
         };
         step_panel(title, label, last, curves.iter().map(curve).collect(), true)
     };

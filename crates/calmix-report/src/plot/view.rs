@@ -128,19 +128,32 @@ pub(super) fn legend_name(name: &str) -> String {
     shortened(name, 32)
 }
 
-/// A curve over training steps, with its colour and its entry in the legend.
-pub(super) struct StepCurve {
+/// A curve with its colour and its entry in the legend.
+pub(super) struct Curve {
     pub(super) tone: usize,
     pub(super) text: String,
     pub(super) points: Vec<(f64, f64)>,
 }
 
 /// Draws shares over the training steps up to `last`; with `dots`, each point has a dot.
-pub(super) fn step_panel(title: &str, label: &str, last: u64, curves: Vec<StepCurve>, dots: bool) -> Drawing {
+pub(super) fn step_panel(title: &str, label: &str, last: u64, curves: Vec<Curve>, dots: bool) -> Drawing {
+    curve_panel(title, label, Axis::counts("training step", 0, last), curves, None, dots)
+}
+
+/// Draws shares over an axis, with a thin line at the `expected` one; with `dots`, each point has a dot.
+pub(super) fn curve_panel(
+    title: &str,
+    label: &str,
+    x: Axis,
+    curves: Vec<Curve>,
+    expected: Option<f64>,
+    dots: bool,
+) -> Drawing {
     let mut marks = Vec::new();
     let mut legend = Vec::new();
-    let mut max = 0.0_f64;
-    for StepCurve { tone, text, points } in curves {
+    let mut max = expected.unwrap_or(0.0);
+    marks.extend(expected.map(|share| PlotMark::Ideal((x.range.0, share), (x.range.1, share))));
+    for Curve { tone, text, points } in curves {
         max = points.iter().map(|point| point.1).fold(max, f64::max);
         legend.push(Key { text, tone });
         marks.push(PlotMark::Line { points: points.clone(), tone });
@@ -148,7 +161,7 @@ pub(super) fn step_panel(title: &str, label: &str, last: u64, curves: Vec<StepCu
             marks.push(PlotMark::Dots { points, tone });
         }
     }
-    let plot = Plot { x: Axis::counts("training step", 0, last), y: Axis::share_up_to(label, max), marks };
+    let plot = Plot { x, y: Axis::share_up_to(label, max), marks };
     Plot::panel(title, PANEL_WIDTH, &[(plot, 210.0)], &legend)
 }
 

@@ -55,7 +55,8 @@ pub fn max_head_bytes(shape: HeadShape) -> u64 {
 pub fn projection_bytes(projection: &Projection) -> Result<Vec<u8>, FileError> {
     let width = projection.width();
     // PyTorch reads i32, but not every version u32.
-    let sets: Vec<i32> = projection.sets().iter().map(|&set| set as i32).collect();
+    let sets: Vec<i32> =
+        projection.sets().iter().map(|&set| i32::try_from(set).unwrap_or(i32::MAX)).collect();
     let mut tensors = vec![tensor(MEAN, &[width], projection.mean())];
     if !projection.rotation().is_empty() {
         tensors.push(tensor(ROTATION, &[projection.dimensions(), width], projection.rotation()));
@@ -219,7 +220,9 @@ mod tests {
                 for set in &sets {
                     let part = &mut centred[start..start + set];
                     let length = part.iter().map(|number| number * number).sum::<f32>().sqrt().max(1e-12);
-                    part.iter_mut().for_each(|number| *number /= length);
+                    for number in part {
+                        *number /= length;
+                    }
                     start += set;
                 }
                 for (n, wanted) in wanted.iter().enumerate() {

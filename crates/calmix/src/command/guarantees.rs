@@ -1,4 +1,5 @@
-//! The commands that fit guarantees to labels.
+//! The commands that fit guarantees to labels, and watch them.
 
 pub(super) mod calibrate;
 pub(super) mod guard;
+pub(super) mod monitor;

@@ -68,7 +68,7 @@ pub(crate) fn check_place(out: &Path) -> Result<(), CliError> {
 }
 
 /// Returns the path of a file beside an output: its name with an ending.
-pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(ending);
     path.with_file_name(name)

@@ -28,7 +28,7 @@ use crate::args::predict::RowKind;
 use crate::error::CliError;
 
 /// The maximum size of a sidecar: the paths of a whole command line, escaped.
-const MAX_NOTE_BYTES: u64 = 64 << 20;
+pub(crate) const MAX_NOTE_BYTES: u64 = 64 << 20;
 
 /// The destination of rows.
 #[derive(Debug)]

@@ -122,6 +122,7 @@ pub fn runs_without_libtorch(command: &Command, fastest: FastestDevice) -> bool 
         Command::Calibrate(_)
         | Command::Predict(_)
         | Command::Guard(_)
+        | Command::Monitor(_)
         | Command::Export(_)
         | Command::Prepare(_)
         | Command::Inspect(_)

@@ -96,7 +96,7 @@ pub fn existing_dataset(path: &Path) -> Result<&Path> {
 
 /// Returns the absolute paths of further sets of features, which must exist.
 pub fn existing_features(paths: &[PathBuf]) -> Result<Vec<String>> {
-    paths.iter().map(|path| Ok(absolute(existing_dataset(path)?)?)).collect()
+    paths.iter().map(|path| absolute(existing_dataset(path)?)).collect()
 }
 
 /// Returns the path of labelled samples if they exist; images must be in a folder.

@@ -33,7 +33,7 @@ use crate::process::launched::threads_of_process;
 use crate::process::stop::{Stop, remove_scratch};
 use crate::terminal::{print, print_json, warn};
 
-pub(super) fn run(args: &CalibrateArgs) -> Result<Exit> {
+pub(crate) fn run(args: &CalibrateArgs) -> Result<Exit> {
     let run = with_model(&args.run, "calibrate", &[])?;
     let path = std::path::absolute(existing_labelled(&args.on, input_kind(run))?)?;
     let threads = threads_of_process(args.threads, None);

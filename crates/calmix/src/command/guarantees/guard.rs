@@ -13,7 +13,7 @@ use crate::args::guarantees::guard::GuardArgs;
 use crate::args::predict::{RowKind, check_shares};
 use crate::error::CliError;
 use crate::error::exit::Exit;
-use crate::guard::{GuardedTable, PrecisionOption, Quality};
+use crate::guarantees::guard::{GuardedTable, PrecisionOption, Quality};
 use crate::model::options::ModelOptions;
 use crate::output::format::{counted, counted_in_groups, shell_quoted};
 use crate::predict::input::InputKind;
@@ -25,7 +25,7 @@ use crate::terminal::{print_json, status, warn};
 /// The number of rows that are written at a time.
 const BATCH_ROWS: usize = 4_096;
 
-pub(super) fn run(args: &GuardArgs) -> Result<Exit> {
+pub(crate) fn run(args: &GuardArgs) -> Result<Exit> {
     let kind = check(args)?;
     let options = ModelOptions {
         coverage: args.coverage,

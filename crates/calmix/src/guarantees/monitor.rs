@@ -1,0 +1,223 @@
+//! The outputs of a model over time, compared with the reference of its run.
+
+use std::path::Path;
+
+use anyhow::Result;
+use calmix_core::rng::Seed;
+use calmix_data::source::vectors::label_list::LabelList;
+use calmix_formats::labels::columns::LabelColumns;
+use calmix_formats::labels::predicted::read_predicted_labels;
+use calmix_io::error::{FileError, FileProblem};
+use calmix_io::safe_open;
+use calmix_io::shown::{escaped, shown};
+use calmix_metrics::shift::martingale::TestMartingale;
+use calmix_metrics::shift::sums::{ONE, P_BINS};
+use calmix_metrics::shift::{BatchSums, ReferenceFeatures, ShiftDetector};
+use calmix_metrics::stats::anytime_bound::ErrorBound;
+use calmix_report::monitoring::{LabelledError, MonitoredBatch, Monitoring};
+use calmix_run::model_info::ModelInfo;
+use calmix_run::run::RunFile;
+use calmix_run::tensor_files::reference_file::{self, MAX_REFERENCE_BYTES};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::args::guarantees::monitor::MonitorArgs;
+use crate::error::CliError;
+use crate::model::files::ModelFiles;
+use crate::predict::batch_verdict::BatchVerdict;
+use crate::predict::out_path::beside;
+use crate::predict::output::MAX_NOTE_BYTES;
+use crate::predict::sums_journal::SavedSums;
+
+/// The bins of p-values that are strange: a twentieth of the reference.
+const STRANGE_BINS: usize = P_BINS / 20;
+
+/// The probability with which each bound on the error may fail.
+const DELTA: f64 = 0.05;
+
+/// What the sidecar of an output says about its rows.
+#[derive(Debug, Deserialize)]
+struct OutputNote {
+    model: Option<String>,
+    sums: Option<SavedSums>,
+    verdict: Option<BatchVerdict>,
+}
+
+/// Compares the outputs with the reference of the run, one after the other.
+pub(crate) fn monitor(args: &MonitorArgs) -> Result<Monitoring> {
+    let files = ModelFiles::open(&args.run)?;
+    let info = files.info();
+    let reference = reference(&files)?;
+    let (mut martingale, not_compared) = match reference {
+        Ok(samples) => (Some(TestMartingale::new(&reference_scores(samples), Seed(0))?), None),
+        Err(why) => (None, Some(why.to_owned())),
+    };
+    let mut batches = Vec::with_capacity(args.outputs.len());
+    let mut alarm = None;
+    for output in &args.outputs {
+        let note = read_note(output, info)?;
+        let Some(SavedSums { sums, .. }) = note.sums else { return Err(without_sums(output).into()) };
+        check(&sums, info, output)?;
+        if let Some(martingale) = martingale.as_mut() {
+            martingale.update(&scores(&sums))?;
+            if martingale.is_alarm() && alarm.is_none() {
+                alarm = Some(batches.len() + 1);
+            }
+        }
+        batches.push(batch(output, &sums, note.verdict.as_ref(), martingale.as_ref()));
+    }
+    let labelled = args.labels.as_ref().map(|labels| labelled_error(args, labels)).transpose()?;
+    let run = args.run.display().to_string();
+    Ok(Monitoring { run, classes: info.classes.clone(), batches, alarm, not_compared, labelled })
+}
+
+/// Returns the number of samples of the reference, or why there is none.
+fn reference(files: &ModelFiles) -> Result<Result<usize, &'static str>> {
+    let info = files.info();
+    if info.reference.is_empty() {
+        return Ok(Err("the run kept no reference; runs of earlier versions do not"));
+    }
+    let path = files.path(RunFile::Reference)?;
+    if !safe_open::exists(&path) {
+        return Ok(Err("reference.safetensors is missing; copy it from the folder of the run"));
+    }
+    let bytes = safe_open::read(&path, MAX_REFERENCE_BYTES)?;
+    if ModelInfo::hash(&bytes) != info.reference {
+        return Ok(Err("reference.safetensors is not the file that model.json describes"));
+    }
+    let detector = reference_file::from_bytes(&bytes, info.classes.len(), None);
+    let detector: ShiftDetector = detector.map_err(|problem| FileError::new(&path, problem))?;
+    let features = detector.reference().features.as_ref().filter(|_| detector.compares_features());
+    Ok(features.map(ReferenceFeatures::len).ok_or("the run kept too few unlabelled samples for a reference"))
+}
+
+/// Returns the scores of the reference: the bins of its p-values.
+///
+/// A new sample falls between any two of n reference samples, or outside of all, with the same probability, so there are n + 1
+/// equal p-values. As a sample's bin depends on the reference, so must the weight of the bin: then each new sample has a uniform rank
+/// among the reference and all earlier ones, whatever their number (Pólya's urn).
+fn reference_scores(samples: usize) -> Vec<f64> {
+    let p_values = (1..=samples + 1).map(|rank| rank as f64 / (samples + 1) as f64);
+    p_values.map(|p| score(((p * P_BINS as f64).ceil() as usize).saturating_sub(1).min(P_BINS - 1))).collect()
+}
+
+/// Returns the scores of the rows of a batch.
+fn scores(sums: &BatchSums) -> Vec<f64> {
+    let bins = sums.p_values.iter().enumerate();
+    bins.flat_map(|(bin, &count)| std::iter::repeat_n(score(bin), count as usize)).collect()
+}
+
+/// Returns the score of a bin of p-values: the lower the p-value, the higher.
+fn score(bin: usize) -> f64 {
+    (P_BINS - bin) as f64
+}
+
+/// Reads what the sidecar of an output says, and checks that its model is this one.
+fn read_note(output: &Path, info: &ModelInfo) -> Result<OutputNote> {
+    let path = beside(output, ".predict.json");
+    if !safe_open::exists(&path) {
+        let message = format!("{}: there is no {} beside it", shown(output.display()), shown(path.display()));
+        let hint = "name outputs that `calmix predict --out` wrote, with their files beside them";
+        return Err(CliError::invalid(message).hint(hint).into());
+    }
+    let bytes = safe_open::read(&path, MAX_NOTE_BYTES)?;
+    let note = serde_json::from_slice::<Value>(&bytes).and_then(OutputNote::deserialize);
+    let note = note.map_err(|error| {
+        FileError::new(&path, FileProblem::Format(format!("not a note of `calmix predict`: {error}")))
+    })?;
+    if note.model.as_deref() != Some(info.blake3.as_str()) {
+        let message = format!("{}: another model predicted it", shown(output.display()));
+        let hint =
+            "name the run that predicted it; batches of two models cannot be compared with one reference";
+        return Err(CliError::invalid(message).hint(hint).into());
+    }
+    Ok(note)
+}
+
+fn without_sums(output: &Path) -> CliError {
+    let message = format!(
+        "{}: its {} has no sums",
+        shown(output.display()),
+        shown(beside(output, ".predict.json").display())
+    );
+    CliError::invalid(message)
+        .hint("finish it with `calmix predict --resume`, or predict it again with this version")
+}
+
+/// Refuses sums that contradict themselves, which a file may.
+fn check(sums: &BatchSums, info: &ModelInfo, output: &Path) -> Result<()> {
+    let rows = |counts: &[u64]| counts.iter().try_fold(0_u64, |sum, &count| sum.checked_add(count));
+    let classes = info.classes.len();
+    let is_counted = sums.p_values.is_empty()
+        || (sums.p_values.len() == P_BINS && rows(&sums.p_values) == Some(sums.rows));
+    let is_sound = is_counted
+        && sums.rows <= MAX_ROWS
+        && [sums.probabilities.len(), sums.predicted.len()] == [classes; 2]
+        && rows(&sums.predicted) == Some(sums.rows);
+    if is_sound {
+        return Ok(());
+    }
+    let path = beside(output, ".predict.json");
+    let problem = FileProblem::Content("its sums contradict each other".to_owned());
+    Err(FileError::new(&path, problem).hint("predict it again").into())
+}
+
+/// The largest number of rows of a batch, whose scores are in memory.
+const MAX_ROWS: u64 = 100_000_000;
+
+fn batch(
+    output: &Path,
+    sums: &BatchSums,
+    verdict: Option<&BatchVerdict>,
+    martingale: Option<&TestMartingale>,
+) -> MonitoredBatch {
+    let rows = sums.rows as f64;
+    let mean = |sum: i64| sum as f64 / ONE / rows;
+    let has_rows = sums.rows > 0;
+    let strange: u64 = sums.p_values.iter().take(STRANGE_BINS).sum();
+    let log10 = |ln: f64| ln / std::f64::consts::LN_10;
+    MonitoredBatch {
+        output: output.display().to_string(),
+        rows: sums.rows,
+        estimated_error: has_rows.then(|| 1.0 - mean(sums.confidence)),
+        mix: if has_rows { sums.probabilities.iter().map(|&sum| mean(sum)).collect() } else { Vec::new() },
+        verdict: verdict
+            .and_then(|verdict| serde_json::to_value(verdict.verdict).ok()?.as_str().map(str::to_owned)),
+        strange: (has_rows && !sums.p_values.is_empty()).then(|| strange as f64 / rows),
+        log10_capital: martingale.map(|martingale| log10(martingale.ln_capital())),
+        log10_highest: martingale.map(|martingale| log10(martingale.ln_highest())),
+    }
+}
+
+/// Compares the predictions of labelled rows with their labels, in the order of the outputs.
+fn labelled_error(args: &MonitorArgs, labels: &Path) -> Result<LabelledError> {
+    let mut list = LabelList::read(labels, &LabelColumns::default(), u64::MAX)?;
+    let mut bound = ErrorBound::new(None, DELTA)?;
+    let mut row = 0;
+    for output in &args.outputs {
+        let mut problem = None;
+        read_predicted_labels(output, &mut |id, predicted| {
+            let mut observe = || -> Result<()> {
+                let listed = list.take(row, Some(id))?;
+                row += 1;
+                let label = listed.label.filter(|_| listed.drawn.may_be_held_out());
+                if let Some((label, predicted)) = label.zip(predicted) {
+                    bound.observe(!is_same(predicted, &label))?;
+                }
+                Ok(())
+            };
+            if problem.is_none() {
+                problem = observe().err();
+            }
+        })?;
+        problem.map_or(Ok(()), Err)?;
+    }
+    list.finish()?;
+    let counts = bound.counts();
+    Ok(LabelledError { labels: counts.answers, wrong: counts.wrong, low: bound.low(), high: bound.high() })
+}
+
+/// Returns whether a class of an output, which writes it escaped, is a label.
+fn is_same(predicted: &str, label: &str) -> bool {
+    predicted == label || predicted.trim_start_matches('\'') == escaped(label.as_bytes())
+}
