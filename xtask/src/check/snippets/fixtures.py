@@ -237,6 +237,18 @@ def probabilities(scene):
     Path("labels.csv").write_text("id,label\n" + "\n".join(labels) + "\n")
 
 
+def predicted_days(scene):
+    """A run on enough vectors to keep a reference, and its predictions of three days."""
+    drawn, classes = drawn_vectors(4000, 1)
+    np.save("vectors.npy", drawn)
+    lines = [CLASSES[label] if row < 90 else "" for row, label in enumerate(classes)]
+    Path("labels.csv").write_text("label\n" + "".join(f"{line}\n" for line in lines))
+    vector_run(scene)
+    for seed, day in enumerate(("monday", "tuesday", "wednesday"), 2):
+        np.save(f"{day}.npy", drawn_vectors(120, seed)[0])
+        scene.shell(f"calmix predict runs/vectors-1 {day}.npy --out {day}.csv")
+
+
 def clip_folder(scene):
     """What clip-retrieval writes, and labels by path."""
     import pyarrow as pa

@@ -59,6 +59,7 @@ pub(super) static SCENES: &[Scene] = &[
     scene("docs/guides/guard.md", "", &["probabilities"]),
     scene("docs/guides/labelling.md", "", &["backbone", "added_backbone"]),
     scene("docs/guides/launching.md", "", &["short", "tiny_network", "cifar100"]),
+    scene("docs/guides/monitor.md", "", &["predicted_days"]),
     scene("docs/guides/object-storage.md", "", &["short", "object_store"]),
     scene("docs/guides/object-storage.md", "Training by block", &["classified_files"]),
     scene("docs/guides/pretrained.md", "", &["short", "photos", "backbone", "resnet50_pickle"]),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Watch the outputs of a model over days: estimated error, mix of classes, strange samples, alarm
+/// Watch outputs over days: estimated error, mix of classes, strange samples, alarm
 ///
 /// Reads outputs of `calmix predict --out`, each a batch, in the order of the paths, and compares them with the reference of their run:
 /// their sums in OUTPUT.predict.json suffice. The alarm may be looked at after every batch: while samples are like those of
