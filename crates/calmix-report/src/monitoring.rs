@@ -15,12 +15,19 @@ impl Monitoring {
     /// Describes the outcome in a sentence.
     pub fn headline(&self) -> String {
         let rows: u64 = self.batches.iter().map(|batch| batch.rows).sum();
+        let is_void = |batch: &&MonitoredBatch| batch.verdict.as_deref() == Some("void");
+        let void = self.batches.iter().filter(is_void).count();
         match (self.alarm, &self.not_compared) {
             (Some(batch), _) => format!(
                 "Alarm after batch {batch} of {}: its samples are no longer like those of the reference.",
                 self.batches.len()
             ),
             (None, Some(why)) => format!("{} rows, not compared with a reference: {why}.", grouped(rows)),
+            // The ranks of single rows do not show that all of them have moved a little; the mean of a batch does.
+            (None, None) if void > 0 => format!(
+                "No alarm by the ranks of single rows, but the verdict on {void} of {} batches alone is void: see `calmix predict`.",
+                self.batches.len()
+            ),
             (None, None) => {
                 format!(
                     "No alarm: {} rows in {} batches are like those of the reference.",

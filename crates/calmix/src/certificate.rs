@@ -21,5 +21,5 @@ pub(crate) use contents::{image_content, vector_contents};
 pub(crate) use document::{CERTIFICATE, Certificate, ModelName, PoolKind, PoolSummary};
 pub(crate) use labels_file::{LABELS, LabelRow, LabelsFile};
 pub(crate) use plan::{AuditPlan, check_error};
-pub(crate) use result::{AuditResult, ShareResult, claims, percent};
+pub(crate) use result::{AuditResult, ShareResult, claims, percent, share_of_pool, upper_bound};
 pub(crate) use verification::{Verification, verify_contents};

@@ -20,7 +20,7 @@ pub(crate) fn views(of: &Monitoring) -> Vec<PlotView> {
 }
 
 fn batches_axis(of: &Monitoring) -> Axis {
-    Axis::counts("batch", 1, of.batches.len().max(2) as u64)
+    Axis::counts("batch", 0, of.batches.len().max(2) as u64)
 }
 
 /// The numbers of the batches that have one, by batch.
@@ -72,7 +72,7 @@ fn capital_panel(of: &Monitoring, points: Vec<(f64, f64)>, last: f64) -> Drawing
     let low = points.iter().map(|point| point.1).fold(-1.0, f64::min);
     let high = points.iter().map(|point| point.1).fold(2.5, f64::max);
     let marks = vec![
-        PlotMark::Ideal((1.0, 2.0), (last.max(2.0), 2.0)),
+        PlotMark::Ideal((0.0, 2.0), (last.max(2.0), 2.0)),
         PlotMark::Line { points: points.clone(), tone: 0 },
         PlotMark::Dots { points, tone: 0 },
     ];

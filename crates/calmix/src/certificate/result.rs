@@ -106,7 +106,7 @@ pub(crate) fn claims(pool_rows: u64, plan: &AuditPlan, result: &AuditResult) -> 
             "At most {limit} of the first {} labels in labels.csv are wrong, with {confidence} confidence: the model labelled {} of \
              the {} of this pool, and an audit of {} drawn at random from these found {} wrong.",
             grouped(share.rows),
-            percent(share.rows as f64 / pool_rows.max(1) as f64),
+            share_of_pool(share.rows, pool_rows),
             counted(pool_rows, "sample"),
             counted(share.answers, "row"),
             grouped(share.wrong),
@@ -118,6 +118,16 @@ pub(crate) fn claims(pool_rows: u64, plan: &AuditPlan, result: &AuditResult) -> 
     let limits = "The answers of the auditors count as the truth; nothing is claimed of single labels, of single classes or of samples \
                   outside this pool, and this file is not a signature: whoever can change it can write another.";
     [claim, limits.to_owned()]
+}
+
+/// Formats the share of the pool that these rows are, rounded down to a tenth of a per cent: 100% is all of it.
+pub(crate) fn share_of_pool(rows: u64, pool_rows: u64) -> String {
+    percent((1000.0 * rows as f64 / pool_rows.max(1) as f64).floor() / 1000.0)
+}
+
+/// Formats an upper bound on a share, rounded up to a tenth of a per cent.
+pub(crate) fn upper_bound(share: f64) -> String {
+    percent((1000.0 * share).ceil() / 1000.0)
 }
 
 /// Formats a share with at most four digits behind the point of a percentage.
@@ -195,5 +205,7 @@ mod tests {
     fn percentages_are_short() {
         let texts = [0.05, 0.07, 0.999_999_9, 1.0, 0.333_333].map(percent);
         assert_eq!(texts, ["5%", "7%", "more than 99.99%", "100%", "33.3333%"]);
+        assert_eq!([share_of_pool(882, 1_797), share_of_pool(9_999, 10_000)], ["49%", "99.9%"]);
+        assert_eq!([0.029_478, 0.05, 1.0].map(upper_bound), ["3%", "5%", "100%"]);
     }
 }

@@ -37,8 +37,8 @@ pub(crate) fn run(args: &MonitorArgs) -> Result<Exit> {
 /// Returns a line for each batch.
 fn table(found: &Monitoring) -> String {
     let mut lines = vec![format!(
-        "{:>5} {:>9} {:>7} {:>8} {:>8}  output",
-        "batch", "rows", "error", "strange", "capital"
+        "{:>5} {:>9} {:>7} {:>8} {:>8}  {:<12}  output",
+        "batch", "rows", "error", "strange", "capital", "verdict"
     )];
     for (at, batch) in found.batches.iter().enumerate() {
         let percent =
@@ -46,11 +46,12 @@ fn table(found: &Monitoring) -> String {
         let capital = batch.log10_capital.map_or("–".to_owned(), |log10| format!("10^{log10:.1}"));
         let mark = if found.alarm == Some(at + 1) { "  alarm" } else { "" };
         lines.push(format!(
-            "{:>5} {:>9} {:>7} {:>8} {capital:>8}  {}{mark}",
+            "{:>5} {:>9} {:>7} {:>8} {capital:>8}  {:<12}  {}{mark}",
             at + 1,
             grouped(batch.rows),
             percent(batch.estimated_error),
             percent(batch.strange),
+            batch.verdict.as_deref().unwrap_or("–"),
             shown(&batch.output)
         ));
     }

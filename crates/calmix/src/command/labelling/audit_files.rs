@@ -15,7 +15,7 @@ use calmix_report::review_page::{self, ReviewPage, review_page};
 
 use crate::certificate::{
     AuditPlan, CERTIFICATE, Certificate, LABELS, LabelsFile, LoggedAnswer, ShareResult, badge_markdown,
-    badge_svg, percent,
+    badge_svg, percent, share_of_pool, upper_bound,
 };
 use crate::output::format::shell_quoted;
 use crate::review::{Pool, Reason, ReviewRow, SampleTexts, thumbnail, to_csv};
@@ -166,10 +166,10 @@ fn page(certificate: &Certificate) -> String {
     ];
     let share = |share: &ShareResult| ShareLine {
         rows: share.rows,
-        share_of_pool: percent(share.rows as f64 / pool.rows.max(1) as f64),
+        share_of_pool: share_of_pool(share.rows, pool.rows),
         answers: share.answers,
         wrong: share.wrong,
-        highest_error: percent(share.highest_error),
+        highest_error: upper_bound(share.highest_error),
         is_certified: share.is_certified,
     };
     let shares: Vec<ShareLine> = result.shares.iter().map(share).collect();

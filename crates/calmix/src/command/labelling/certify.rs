@@ -25,7 +25,8 @@ use crate::args::labelling::certify::CertifyArgs;
 use crate::args::options::data::{absolute, existing_dataset};
 use crate::certificate::{
     AuditPlan, AuditResult, CERTIFICATE, Certificate, LABELS, LabelRow, LabelsFile, ModelName, PoolKind,
-    PoolSummary, Verification, check_error, claims, image_content, new_answers, percent, vector_contents,
+    PoolSummary, Verification, check_error, claims, image_content, new_answers, percent, share_of_pool,
+    upper_bound, vector_contents,
 };
 use crate::error::CliError;
 use crate::error::exit::Exit;
@@ -312,13 +313,13 @@ fn text(
     let mut lines = vec![certificate.claims[0].clone()];
     lines.push("     rows  of pool  answers  wrong  at most wrong".to_owned());
     for share in &result.shares {
-        let of_pool = percent((100.0 * share.rows as f64 / certificate.pool.rows as f64).round() / 100.0);
         lines.push(format!(
-            "{:>9}  {of_pool:>7}  {:>7}  {:>5}  {:>6.1}%  {}",
+            "{:>9}  {:>7}  {:>7}  {:>5}  {:>13}  {}",
             grouped(share.rows),
+            share_of_pool(share.rows, certificate.pool.rows),
             grouped(share.answers),
             grouped(share.wrong),
-            100.0 * share.highest_error,
+            upper_bound(share.highest_error),
             if share.is_certified { "certified" } else { "" }
         ));
     }
