@@ -378,7 +378,7 @@ fn other_inputs_and_changed_files_are_named() {
     fs::copy(scene.path("photo.png"), scene.path("photos/photo.png")).unwrap();
     scene.refuses(&["photos"], &["run was trained on vectors of 12 numbers: "]);
     scene.refuses(&["vectors.npy", "vectors.npy"], &["from one file"]);
-    scene.refuses(&["--list", "vectors.npy"], &["from one file"]);
+    scene.refuses(&["--list", "vectors.npy"], &["cannot be predicted from a list of paths"]);
     scene.refuses(&["-"], &["cannot be predicted from a list of paths"]);
     scene.refuses(&["vectors.npy", "--device", "cuda"], &["runs on the CPU", "remove --device"]);
     scene.refuses(

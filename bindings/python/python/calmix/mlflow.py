@@ -32,12 +32,6 @@ def log_model(folder: _Path, name: str = "model", *, registered_model_name: str 
         Also makes a version of the registered model with this name.
     **options
         Further arguments of `mlflow.models.Model.log`, such as `metadata`, `tags`, `params` and `model_type`.
-
-    Examples
-    --------
-    >>> import calmix.mlflow                                                      # doctest: +SKIP
-    >>> info = calmix.mlflow.log_model("pets", registered_model_name="pets")      # doctest: +SKIP
-    >>> mlflow.pyfunc.load_model(info.model_uri).predict(pixels)                  # doctest: +SKIP
     """
     models = _mlflow_models()
     import calmix.mlflow as flavour

@@ -149,6 +149,7 @@ fn metadata_is_of_the_run(run: &Path, metadata: &Value) {
     }
     assert_eq!(read("shrink"), info.get("shrink").cloned().unwrap_or(Value::Null));
     assert_eq!(read("weights_blake3"), info["blake3"]);
+    assert_eq!(read("reference_blake3"), info["reference"]);
     assert_eq!(read("calibrator"), info["calibration"]["calibrator"]);
     assert_eq!(read("held_out_labels"), info["held_out"]["label"].as_array().unwrap().len());
     assert_eq!((read("coverage"), read("precision")), (0.9.into(), 0.9.into()));
@@ -165,7 +166,7 @@ fn metadata_is_of_the_run(run: &Path, metadata: &Value) {
     let known = ["calmix_commit", "answer_threshold"];
     let count = metadata.as_object().unwrap().len();
     let of_head = if info.get("head").is_some() { 5 } else { 0 };
-    assert_eq!(count, 17 + known.len() + of_head, "a field that this test does not compare: {metadata}");
+    assert_eq!(count, 18 + known.len() + of_head, "a field that this test does not compare: {metadata}");
 }
 
 #[test]

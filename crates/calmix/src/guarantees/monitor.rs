@@ -158,8 +158,8 @@ fn check(sums: &BatchSums, info: &ModelInfo, output: &Path) -> Result<()> {
         return Ok(());
     }
     let path = beside(output, ".predict.json");
-    let problem = FileProblem::Content("its sums contradict each other".to_owned());
-    Err(FileError::new(&path, problem).hint("predict it again").into())
+    let message = format!("{}: its sums contradict each other", shown(path.display()));
+    Err(CliError::invalid(message).hint("predict it again").into())
 }
 
 /// The largest number of rows of a batch, whose scores are in memory.
