@@ -85,7 +85,7 @@ def test_command_reads_the_same_weights(digits, command, tmp_path):
         (np.ones(10), "sample_weight has the shape"),
         (np.ones((600, 2)), "sample_weight has the shape"),
         (np.array(["a"] * 600), "weights are numbers"),
-        (np.zeros(600), "every label of the class 0 has the weight 0"),
+        (np.zeros(600), "every label of the class 0 has the weight zero"),
     ],
 )
 def test_bad_weights_are_named(weights, message):

@@ -14,7 +14,7 @@ use crate::workspace;
 
 /// The packages that the tests use: the peers of the estimator and of the measures, and runtimes of exported models.
 pub(crate) const TESTS: &[&str] =
-    &[venv::NUMPY, "scikit-learn==1.9.1", "pandas==3.1.1", "pytest==9.2.0", ONNXRUNTIME];
+    &[venv::NUMPY, "scikit-learn==1.9.1", "pandas==3.1.1", "pytest==9.2.0", ONNXRUNTIME, "onnx==1.23.2"];
 
 /// Further packages that the package works with, in an environment of their own.
 const NEIGHBOURS: &[&str] = &["polars==2.1.0", "huggingface_hub==2.4.0"];

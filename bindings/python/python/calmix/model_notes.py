@@ -59,11 +59,11 @@ class ModelNotes:
 
     def sets(self) -> list[int]:
         """The widths of the sets of features that a vector consists of; empty for one set."""
-        if "sets" not in self._notes:
+        if "feature_sets" not in self._notes:
             return []
-        sets = self._json("sets")
+        sets = self._json("feature_sets")
         if not isinstance(sets, list) or not all(type(width) is int and width > 0 for width in sets):
-            raise self._wrong("its note `sets` is not a list of widths")
+            raise self._wrong("its note `feature_sets` is not a list of widths")
         return sets
 
     def resizing(self) -> tuple[int, str, int]:

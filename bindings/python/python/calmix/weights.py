@@ -52,5 +52,5 @@ def rows_with_weight(
     kept = np.flatnonzero(weights != 0)
     gone = np.setdiff1d(codes[codes >= 0], codes[kept])
     if len(gone) > 0:
-        raise ValueError(f"every label of the class {classes.tolist()[gone[0]]!r} has the weight 0: leave these rows out of X and y")
+        raise ValueError(f"every label of the class {classes.tolist()[gone[0]]!r} has the weight zero: leave these rows out of X and y")
     return kept

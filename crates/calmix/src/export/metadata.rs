@@ -64,7 +64,7 @@ fn of_input(info: &ModelInfo) -> Result<Vec<(&'static str, Value)>, serde_json::
     if let Some(head) = &info.head {
         notes.push(("features", json!(head.features)));
         if !head.sets.is_empty() {
-            notes.push(("sets", json!(head.sets)));
+            notes.push(("feature_sets", json!(head.sets)));
         }
         notes.push(("dimensions", json!(head.dimensions)));
         notes.push(("projection_blake3", json!(head.projection)));

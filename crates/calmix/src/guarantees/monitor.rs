@@ -7,7 +7,7 @@ use calmix_core::rng::Seed;
 use calmix_data::source::vectors::label_list::LabelList;
 use calmix_formats::labels::columns::LabelColumns;
 use calmix_formats::labels::predicted::read_predicted_labels;
-use calmix_io::error::{FileError, FileProblem};
+use calmix_io::error::FileError;
 use calmix_io::safe_open;
 use calmix_io::shown::{escaped, shown};
 use calmix_metrics::shift::martingale::TestMartingale;
@@ -123,7 +123,8 @@ fn read_note(output: &Path, info: &ModelInfo) -> Result<OutputNote> {
     let bytes = safe_open::read(&path, MAX_NOTE_BYTES)?;
     let note = serde_json::from_slice::<Value>(&bytes).and_then(OutputNote::deserialize);
     let note = note.map_err(|error| {
-        FileError::new(&path, FileProblem::Format(format!("not a note of `calmix predict`: {error}")))
+        let message = format!("{}: not a note of `calmix predict`: {error}", shown(path.display()));
+        CliError::invalid(message).hint("predict it again")
     })?;
     if note.model.as_deref() != Some(info.blake3.as_str()) {
         let message = format!("{}: another model predicted it", shown(output.display()));
