@@ -2,14 +2,14 @@
 //!
 //! A model keeps a small [`Reference`](reference::Reference): features of unlabelled samples that its projection was fitted
 //! without, and the logits of its held-out labels. Of a batch of new samples, only [`BatchSums`](sums::BatchSums) are kept, which
-//! do not depend on the order of the rows. A [`ShiftDetector`](detector::ShiftDetector) compares both:
+//! do not depend on the order of the rows. A [`ShiftDetector`] compares both:
 //!
 //! | question | test |
 //! |---|---|
 //! | are the samples unlike those of training? | Hotelling's T² of the mean features against the unlabelled samples, outside the span of the class means |
 //! | does the mix of classes differ? | the mean of the calibrated probabilities against that of the held-out labels |
 //!
-//! [`ClassShares`](class_shares::ClassShares) estimates the mix of new samples.
+//! [`ClassShares`] estimates the mix of new samples.
 //!
 //! Another mix of classes moves the mean of the features only within the span of the class means, so the first test hardly sees it.
 
