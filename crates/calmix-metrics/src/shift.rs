@@ -1,7 +1,7 @@
 //! Whether new samples are like those that a guarantee was shown for.
 //!
-//! A model keeps a small [`Reference`](reference::Reference): features of unlabelled samples that its projection was fitted
-//! without, and the logits of its held-out labels. Of a batch of new samples, only [`BatchSums`](sums::BatchSums) are kept, which
+//! A model keeps a small [`Reference`]: features of unlabelled samples that its projection was fitted
+//! without, and the logits of its held-out labels. Of a batch of new samples, only [`BatchSums`] are kept, which
 //! do not depend on the order of the rows. A [`ShiftDetector`] compares both:
 //!
 //! | question | test |
