@@ -105,6 +105,8 @@ class Scene:
         elif kind == "output":
             compare(text.splitlines()[:1], self.output)
         elif kind == "file":
+            # Files are written before the commands that make their folders run, if those do.
+            os.makedirs(os.path.dirname(block["name"]) or ".", exist_ok=True)
             with open(block["name"], "w") as file:
                 file.write(text)
         else:
