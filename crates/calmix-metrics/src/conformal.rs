@@ -5,7 +5,7 @@
 //! and new samples together; it is not per sample, and per class only with a threshold per class ([`ClassConditional`]).
 //!
 //! ```
-//! use calmix_core::matrix::{MatrixOf, Scalar};
+//! use calmix_core::matrix::Matrix;
 //! use calmix_metrics::conformal::{Conformal, Score};
 //!
 //! let calibration = [0.75, 0.25].repeat(9);

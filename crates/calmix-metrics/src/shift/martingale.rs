@@ -13,7 +13,7 @@
 //!
 //! ```
 //! use calmix_core::rng::Seed;
-//! use calmix_metrics::martingale::TestMartingale;
+//! use calmix_metrics::shift::martingale::TestMartingale;
 //!
 //! let reference: Vec<f64> = (0..500).map(|n| f64::from(n % 100)).collect();
 //! let mut martingale = TestMartingale::new(&reference, Seed(0))?;

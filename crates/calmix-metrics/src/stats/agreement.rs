@@ -32,7 +32,7 @@ impl Agreement {
     /// kappa", 1969, equation 13), cut off at −1 and 1.
     ///
     /// ```
-    /// use calmix_metrics::agreement::Agreement;
+    /// use calmix_metrics::stats::agreement::Agreement;
     ///
     /// let agreement = Agreement::of(&[0, 0, 1, 1, 2, 2], &[0, 0, 1, 1, 2, 1])?;
     /// assert_eq!((agreement.samples, agreement.same), (6, 5));
