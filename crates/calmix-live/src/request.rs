@@ -1,4 +1,4 @@
-//! What the page asks for: vectors, labels and settings, as one block of little-endian numbers.
+//! What a page asks for a fit: vectors, labels and settings, as one block of little-endian numbers.
 //!
 //! Seven `u32` come first: rows, numbers per row, classes, labels, folds, and the halves of the seed, the lower first. Then follow
 //! the ids of the rows as `u64`, for each label its row, its class and whether it was chosen as `u32`, and the vectors as

@@ -3,7 +3,9 @@
 //! It works from disk, without a server. Data is one block of JSON, which the script writes into the page as text only. The
 //! content security policy allows this script and this style by their digests, images within the page, and no connection.
 
+mod audit;
 mod live;
+mod program;
 
 use std::fmt::Write as _;
 
@@ -11,7 +13,9 @@ use calmix_io::shown::{is_command, shown_lines};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Serialize;
 
+pub use audit::AuditSoFar;
 pub use live::LivePool;
+pub use program::Program;
 
 /// The colours and typography of the HTML report, and what this page adds.
 const STYLE: &str = concat!(include_str!("page/page.css"), include_str!("review_page/review.css"));
@@ -41,8 +45,8 @@ pub struct ReviewPage<'a> {
     pub rows: &'a [ReviewRow<'a>],
     /// The name of the file that the page saves.
     pub csv_name: &'a str,
-    /// The pool that the page fits the head to; `None` for a page that does not learn.
-    pub live: Option<LivePool<'a>>,
+    /// What the page computes from its answers, if anything.
+    pub program: Option<Program<'a>>,
 }
 
 /// A sample to label.
@@ -90,7 +94,7 @@ pub fn review_page(page: &ReviewPage<'_>) -> String {
         html lang="en" {
             head {
                 meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(policy(page.live.is_some()));
+                meta http-equiv="Content-Security-Policy" content=(policy(page.program.as_ref()));
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="generator" content="calmix review";
@@ -98,10 +102,10 @@ pub fn review_page(page: &ReviewPage<'_>) -> String {
                 style { (PreEscaped(STYLE)) }
             }
             body.review {
-                (skeleton(page.title, page.live.is_some()))
+                (skeleton(page.title, page.program.is_some()))
                 script type="application/json" id="data" { (PreEscaped(inert_json(data))) }
                 script { (PreEscaped(SCRIPT)) }
-                @if let Some(live) = &page.live { (live.blocks()) }
+                @if let Some(program) = &page.program { (program.blocks()) }
                 // Behind the script: it runs before a browser has read thousands of images.
                 @for (at, row) in rows.iter().enumerate() {
                     @if let Some(image) = row.image {
@@ -114,13 +118,12 @@ pub fn review_page(page: &ReviewPage<'_>) -> String {
     markup.into_string()
 }
 
-/// Returns the policy of a page; one that learns also allows its second script, its worker and WebAssembly, which is not `eval`.
-fn policy(is_live: bool) -> String {
+/// Returns the policy of a page; one with a program also allows its scripts, its worker and WebAssembly, which is not `eval`.
+fn policy(program: Option<&Program<'_>>) -> String {
     let styles = "; style-src";
-    if is_live {
-        POLICY.replacen(styles, &format!("{}{styles}", live::SOURCES), 1)
-    } else {
-        POLICY.to_owned()
+    match program {
+        Some(program) => POLICY.replacen(styles, &format!("{}{styles}", program.sources()), 1),
+        None => POLICY.to_owned(),
     }
 }
 
@@ -132,7 +135,7 @@ fn without_influence<'a>(row: &ReviewRow<'a>) -> ReviewRow<'a> {
 }
 
 /// Returns the elements that the script fills.
-fn skeleton(title: &str, is_live: bool) -> Markup {
+fn skeleton(title: &str, has_program: bool) -> Markup {
     html! {
         header {
             h1 { (shown_lines(title)) }
@@ -142,7 +145,7 @@ fn skeleton(title: &str, is_live: bool) -> Markup {
             }
             button.primary id="save" type="button" {}
             p id="saving" {}
-            @if is_live {
+            @if has_program {
                 p { span id="model" role="status" {} " " span id="fit" {} }
             }
             p.warning id="storage" role="alert" {}
@@ -241,7 +244,7 @@ mod tests {
         classes: &[],
         rows: &[ROW],
         csv_name: "review.csv",
-        live: None,
+        program: None,
     };
 
     /// Returns the data as the browser reads it.
@@ -269,26 +272,46 @@ mod tests {
     }
 
     #[test]
-    fn only_a_page_that_learns_may_run_webassembly() {
+    fn only_a_page_with_a_program_may_run_webassembly() {
         let vectors = [0.5, -1.0, 2.0, 0.25];
         let labels = [(1, 0, false)];
-        let live =
-            LivePool { ids: &[3, 9], width: 2, vectors: &vectors, labels: &labels, folds: 10, seed: [7, 1] };
-        let html = review_page(&ReviewPage { live: Some(live), ..PAGE });
-        let source = format!("'sha256-{}'", BASE64_STANDARD.encode(digest(&SHA256, live::SCRIPT.as_bytes())));
-        assert!(live::SOURCES.contains(&source), "write {source} into SOURCES");
+        let live = Program::Live(LivePool {
+            ids: &[3, 9],
+            width: 2,
+            vectors: &vectors,
+            labels: &labels,
+            folds: 10,
+            seed: [7, 1],
+        });
+        let html = review_page(&ReviewPage { program: Some(live), ..PAGE });
         assert!(html.contains(&format!("<script>{}</script>", live::SCRIPT)));
-        let policy = policy(true);
-        assert!(
-            policy.contains(&format!("{source} 'wasm-unsafe-eval'; worker-src blob:; style-src")),
-            "{policy}"
-        );
-        assert!(!policy.contains("'unsafe") && !POLICY.contains("wasm"));
-        assert_eq!(parsed(&html)["live"]["labels"][0], serde_json::json!([1, 0, false]));
+        let with_program = policy(Some(&live));
+        let allowed = format!("{} 'wasm-unsafe-eval'; worker-src blob:; style-src", live::SOURCE);
+        assert!(with_program.contains(&allowed), "{with_program}");
+        assert!(!with_program.contains("'unsafe") && !POLICY.contains("wasm"));
+        assert_eq!(parsed(&html)["program"]["live"]["labels"][0], serde_json::json!([1, 0, false]));
         assert!(html.contains("id=\"vectors\">AAAAPwAAgL8AAABAAACAPg==</script>"), "four numbers in base64");
-        // Scripts and numbers are no markup: four blocks more than in every page.
-        assert_eq!(html.matches("<script").count(), 6);
-        assert_eq!(html.matches("</script").count(), 6);
+        // Scripts and numbers are no markup: five blocks more than in every page.
+        assert_eq!(html.matches("<script").count(), 7);
+        assert_eq!(html.matches("</script").count(), 7);
+    }
+
+    #[test]
+    fn page_of_an_audit_has_no_prediction() {
+        let random = ReviewRow { why: RANDOM, drawn: "audit", ..ROW };
+        let audit = Program::Audit(AuditSoFar {
+            limit: 0.05,
+            delta: 0.05,
+            shares: &[100, 300],
+            order: &[(120, Some(false)), (7, None)],
+            places: &[1],
+            labels: &["00ff".to_owned()],
+        });
+        let html = review_page(&ReviewPage { rows: &[random], program: Some(audit), ..PAGE });
+        let data = parsed(&html);
+        assert_eq!(data["program"]["audit"]["order"], serde_json::json!([[120, false], [7, null]]));
+        assert!(!data.to_string().contains("cat"));
+        assert!(html.contains(audit::SCRIPT) && !html.contains(live::SCRIPT));
     }
 
     #[test]

@@ -386,6 +386,57 @@ const tests = {
     }
   },
 
+  async "an audit whose bound is drawn every ten answers"() {
+    const tab = await open("audit.html");
+    const bound = async (pattern) => assert.match(await textOf(tab, "#model"), pattern);
+    await tab.waitForFunction(() => audit.outcomes.length === 2);
+    await bound(/^0 answers on the surest 400 labels: at most 100% of these are wrong; 5% is to be shown\.$/);
+    assert.equal(await textOf(tab, "#fit"), "It is drawn after every 10 answers.");
+    const answer = async (row, key) => {
+      assert.equal(await shownRow(tab), row);
+      await press(tab, key ?? String(1 + (row % 4)));
+    };
+    for (let row = 0; row < 10; row += 1) {
+      await answer(row);
+      if (row < 9) assert.equal(await tab.evaluate(() => audit.countedRows), 0, "a single answer shows nothing");
+    }
+    await tab.waitForFunction(() => audit.outcomes[0].answers === 10);
+    await bound(/^10 answers on the surest 400 labels: at most \d+(\.\d)?% of these/);
+    // A wrong one, and a skipped one, which counts as wrong.
+    await answer(10, "1");
+    await answer(11, "s");
+    for (let row = 12; row < 20; row += 1) await answer(row);
+    await tab.waitForFunction(() => audit.outcomes[0].answers === 20);
+    assert.equal(await tab.evaluate(() => audit.outcomes[0].wrong), 2);
+    await tab.reload({ waitUntil: "load" });
+    await tab.waitForFunction(() => audit.outcomes[0]?.answers === 20);
+    for (const [row, right] of [[10, "3"], [11, "4"]]) {
+      await goTo(tab, row);
+      await press(tab, right);
+    }
+    await goTo(tab, 20);
+    for (let row = 20; row < 70; row += 1) await answer(row);
+    await tab.waitForFunction(() => audit.outcomes[0].isCertified && audit.outcomes[1].isCertified);
+    await bound(/^Certified: at most 5% of the surest 900 labels are wrong\. This was the largest share: save your answers\.$/);
+    assert.equal(await textOf(tab, "#fit"), "");
+    const found = records(await download(tab, "review-1.csv"));
+    for (const [label, predicted, drawn] of found.slice(1).map((record) => [record[1], record[3], record[6]])) {
+      assert.ok(label !== "" && predicted === "" && drawn === "audit");
+    }
+    await close(tab);
+    for (const [width, scheme] of [[1280, "light"], [400, "dark"]]) {
+      const looked = await open("audit.html", { width, scheme, axeMayRun: true });
+      await press(looked, ..."12341234123412341234");
+      await looked.waitForFunction(() => audit.outcomes[0]?.answers === 20);
+      await looked.screenshot({ path: join(folder, `audit-${width}-${scheme}.png`) });
+      await looked.evaluate(axe);
+      const { violations } = await looked.evaluate(() => axe.run());
+      const serious = violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
+      assert.deepEqual(serious.map(({ id, nodes }) => `${id}: ${nodes[0].html}`), []);
+      await close(looked);
+    }
+  },
+
   async "a browser without WebAssembly labels all the same"() {
     const before = () => {
       window.Worker = class {

@@ -7,7 +7,7 @@ use std::{env, fs};
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use calmix_core::rng::{Domain, Seed};
-use calmix_report::review_page::{LivePool, ReviewPage, ReviewRow, review_page};
+use calmix_report::review_page::{AuditSoFar, LivePool, Program, ReviewPage, ReviewRow, review_page};
 use calmix_testkit::tier;
 
 const REASONS: [&str; 5] = ["check", "random", "margin", "copies", "first"];
@@ -109,7 +109,7 @@ fn write_page(folder: &Path, name: &str, samples: &[Sample], classes: &[String],
         classes,
         rows: &rows(samples, classes),
         csv_name: "review.csv",
-        live: None,
+        program: None,
     };
     fs::write(folder.join(name), review_page(&page)).unwrap();
 }
@@ -157,14 +157,70 @@ fn write_live_page(folder: &Path) {
         classes: &classes,
         rows: &rows,
         csv_name: "review.csv",
-        live: Some(LivePool { ids: &ids, width, vectors: &vectors, labels: &[], folds: 10, seed: [0, 0] }),
+        program: Some(Program::Live(LivePool {
+            ids: &ids,
+            width,
+            vectors: &vectors,
+            labels: &[],
+            folds: 10,
+            seed: [0, 0],
+        })),
     };
     fs::write(folder.join("live.html"), review_page(&page)).unwrap();
     fs::write(folder.join("live.json"), serde_json::to_vec(&truth).unwrap()).unwrap();
 }
 
+/// Writes a page of an audit: 70 rows whose labels are classes in turn, the first of an order of two shares.
+fn write_audit_page(folder: &Path) {
+    let classes = ["cat", "dog", "frog", "ship"].map(str::to_owned);
+    let samples = image_samples(70, [64, 64]);
+    let storage_key = "calmix-audit";
+    let rows: Vec<ReviewRow<'_>> = samples
+        .iter()
+        .map(|sample| ReviewRow {
+            file: &sample.file,
+            label: None,
+            given: None,
+            predicted: None,
+            confidence: None,
+            why: "random",
+            drawn: "audit",
+            vector: None,
+            image: sample.image.as_deref(),
+            fields: &[],
+        })
+        .collect();
+    let label = |(at, sample): (usize, &Sample)| {
+        let text = [storage_key, &sample.file, &classes[at % classes.len()]].join("\n");
+        let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+        digest.as_ref().iter().fold(String::new(), |digits, byte| format!("{digits}{byte:02x}"))
+    };
+    let labels: Vec<String> = samples.iter().enumerate().map(label).collect();
+    let order: Vec<(u64, Option<bool>)> = (0..70).map(|rank| (rank, None)).collect();
+    let places: Vec<usize> = (0..70).collect();
+    let audit = AuditSoFar {
+        limit: 0.05,
+        delta: 0.05,
+        shares: &[400, 900],
+        order: &order,
+        places: &places,
+        labels: &labels,
+    };
+    let page = ReviewPage {
+        title: "Audit of predicted labels",
+        command: "calmix certify run --pool photos --answers review-1.csv",
+        storage_key,
+        classes: &classes,
+        rows: &rows,
+        csv_name: "review-1.csv",
+        program: Some(Program::Audit(audit)),
+    };
+    fs::write(folder.join("audit.html"), review_page(&page)).unwrap();
+}
+
 fn write_pages(folder: &Path) {
     write_live_page(folder);
+    write_audit_page(folder);
 
     let classes = CLASSES.map(str::to_owned);
     write_page(folder, "images.html", &image_samples(45, [128, 32]), &classes, "Review of photos");
@@ -202,5 +258,5 @@ fn review_page_works_in_a_browser() {
     let output = Command::new("node").arg(script).arg(&folder).output().unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(printed.matches("tested ").count(), 11, "{printed}");
+    assert_eq!(printed.matches("tested ").count(), 12, "{printed}");
 }

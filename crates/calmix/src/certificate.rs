@@ -18,8 +18,11 @@ mod verification;
 pub(crate) use answers::{LoggedAnswer, new_answers};
 pub(crate) use badge::{badge_markdown, badge_svg};
 pub(crate) use contents::{image_content, vector_contents};
+pub(crate) use digest::sha256;
 pub(crate) use document::{CERTIFICATE, Certificate, ModelName, PoolKind, PoolSummary};
 pub(crate) use labels_file::{LABELS, LabelRow, LabelsFile};
 pub(crate) use plan::{AuditPlan, check_error};
-pub(crate) use result::{AuditResult, ShareResult, claims, percent, share_of_pool, upper_bound};
+pub(crate) use result::{
+    AuditResult, ShareResult, audited_rows, claims, percent, share_of_pool, upper_bound,
+};
 pub(crate) use verification::{Verification, verify_contents};

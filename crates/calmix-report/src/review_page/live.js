@@ -10,7 +10,7 @@ const MIN_LABELS_TO_ESTIMATE = 50;
 const isMovable = (index) => rows[index].why === "margin" && answers[index] === undefined && index !== current;
 
 const live = {
-  ...data.live,
+  ...data.program.live,
   worker: null,
   isReady: false,
   isFitting: false,
@@ -96,8 +96,6 @@ function onFitted({ answer, milliseconds, memory }) {
   drawModel();
 }
 
-const counted = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
-
 /** Returns what the model rests on, in one or two sentences. */
 function modelInWords() {
   if (live.problem) return `The model is not fitted here (${live.problem}), so predictions and order stay as they are.`;
@@ -132,24 +130,14 @@ function stopLearning(problem) {
   drawModel();
 }
 
-/** Starts the worker. The blocks of data stand behind this script, so it waits for the end of the page. */
 function startLearning() {
-  const text = (id) => element(id).textContent;
-  try {
-    live.worker = new Worker(URL.createObjectURL(new Blob([text("worker")], { type: "text/javascript" })));
-  } catch (error) {
-    stopLearning(error.message);
-    return;
-  }
-  live.worker.addEventListener("error", (event) => stopLearning(event.message || "a worker cannot be started"));
-  live.worker.addEventListener("message", ({ data: message }) => {
-    if (message.problem) stopLearning(message.problem);
+  const onMessage = (message) => {
     if (message.isReady) live.isReady = true;
     if (message.answer) onFitted(message);
     else fitIfDue();
-  });
+  };
   const { ids, width, folds, seed } = live;
-  live.worker.postMessage({ program: text("program"), numbers: text("vectors"), vectors: { ids, width, folds, seed } });
+  live.worker = startProgram({ numbers: element("vectors").textContent, vectors: { ids, width, folds, seed } }, onMessage, stopLearning);
 }
 
 if (rows.length) {

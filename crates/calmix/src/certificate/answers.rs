@@ -24,9 +24,12 @@ pub(crate) struct LoggedAnswer {
     pub(crate) time: String,
 }
 
+/// The last answer of each review, by the place of the row in the order of the draw.
+pub(super) type EffectiveAnswers<'a> = BTreeMap<u64, BTreeMap<&'a str, Option<&'a str>>>;
+
 /// Returns the last answer of each review to each row, and how many earlier ones it replaced.
-pub(super) fn effective(log: &[LoggedAnswer]) -> (BTreeMap<u64, BTreeMap<&str, Option<&str>>>, u64) {
-    let mut places: BTreeMap<u64, BTreeMap<&str, Option<&str>>> = BTreeMap::new();
+pub(super) fn effective(log: &[LoggedAnswer]) -> (EffectiveAnswers<'_>, u64) {
+    let mut places = EffectiveAnswers::new();
     let mut corrections = 0;
     for answer in log {
         let of_place = places.entry(answer.place).or_default();

@@ -10,7 +10,7 @@ pub(super) const DIGITS: usize = 64;
 const BUFFER_BYTES: usize = 1 << 16;
 
 /// Returns the hash of some bytes.
-pub(super) fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     let mut context = Context::new(&SHA256);
     context.update(bytes);
     hexadecimal(context)

@@ -43,6 +43,12 @@ pub(crate) struct LabelsFile {
 }
 
 impl LabelsFile {
+    /// Returns the predicted label of the row with this rank.
+    pub(crate) fn predicted(&self, rank: u64) -> Option<&str> {
+        let row = usize::try_from(rank).ok().and_then(|rank| self.rows.get(rank))?;
+        row.predicted.as_ref().map(|(label, _)| label.as_str())
+    }
+
     /// Ranks the rows; returns them with the text of the file.
     ///
     /// # Errors

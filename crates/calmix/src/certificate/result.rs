@@ -7,7 +7,7 @@ use calmix_io::text::{counted, grouped};
 use calmix_metrics::stats::share_sequence::{AuditedRow, ShareOutcome, test_shares};
 use serde::{Deserialize, Serialize};
 
-use super::answers::{LoggedAnswer, effective};
+use super::answers::{EffectiveAnswers, LoggedAnswer, effective};
 use super::labels_file::LabelsFile;
 use super::plan::AuditPlan;
 
@@ -55,20 +55,13 @@ impl From<ShareOutcome> for ShareResult {
 }
 
 impl AuditResult {
-    /// Computes what the answers show. A row is right if every auditor who answered it gave the predicted label.
+    /// Computes what the answers show.
     ///
     /// # Errors
     /// If the plan is not one for these labels.
     pub(crate) fn of(labels: &LabelsFile, plan: &AuditPlan, log: &[LoggedAnswer]) -> Result<Self> {
         let (answers, changed_answers) = effective(log);
-        let mut order = Vec::new();
-        for (place, rank) in (0_u64..).zip(plan.order()) {
-            let predicted = labels.rows.get(rank as usize).and_then(|row| row.predicted.as_ref());
-            let expected = predicted.map(|(label, _)| label.as_str());
-            let is_wrong =
-                answers.get(&place).map(|answers| answers.values().any(|&answer| answer != expected));
-            order.push(AuditedRow { rank, is_wrong });
-        }
+        let order = audited_order(labels, plan, &answers);
         let shares = test_shares(&plan.shares, &order, plan.error, plan.delta)?;
         let twice = answers.values().filter(|answers| answers.len() > 1);
         let differ = |answers: &&BTreeMap<&str, Option<&str>>| {
@@ -95,6 +88,21 @@ impl AuditResult {
     pub(crate) fn certified(&self) -> Option<&ShareResult> {
         self.shares.iter().rfind(|share| share.is_certified)
     }
+}
+
+/// Returns the rows of the audit in the order of the draw. A row is right if every auditor who answered it gave the predicted label.
+fn audited_order(labels: &LabelsFile, plan: &AuditPlan, answers: &EffectiveAnswers<'_>) -> Vec<AuditedRow> {
+    let row = |(place, rank): (u64, u64)| {
+        let expected = labels.predicted(rank);
+        let is_wrong = answers.get(&place).map(|answers| answers.values().any(|&answer| answer != expected));
+        AuditedRow { rank, is_wrong }
+    };
+    (0..).zip(plan.order()).map(row).collect()
+}
+
+/// Returns the rows of the audit with what the log of answers says of them.
+pub(crate) fn audited_rows(labels: &LabelsFile, plan: &AuditPlan, log: &[LoggedAnswer]) -> Vec<AuditedRow> {
+    audited_order(labels, plan, &effective(log).0)
 }
 
 /// Returns what a certificate claims, and what it does not.

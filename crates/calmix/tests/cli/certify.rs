@@ -1,10 +1,12 @@
 //! `calmix certify` and `calmix verify`: from a run to certified labels, and what is refused.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
+use calmix_testkit::tier;
 use calmix_testkit::workspace::Workspace;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::new_workspace;
 use crate::planted;
@@ -124,6 +126,51 @@ fn pool_is_certified_verified_and_trained_on() {
     output.prints(&[" audited, ", " certified and trained on only)", "out-of-fold, 90 labels"]);
     // The samples are the same, so the certificate still holds.
     workspace.run(&verify).with_code(0);
+}
+
+/// Returns the answers of a review, as the page of the audit has them.
+fn answers_of(workspace: &Workspace, review: &str) -> BTreeMap<String, Option<String>> {
+    let mut reader = csv::Reader::from_path(workspace.path(review)).unwrap();
+    let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    let answered = rows.iter().filter(|row| !row[1].is_empty() || &row[2] == "skipped");
+    answered
+        .map(|row| (row[0].to_owned(), Some(row[1].to_owned()).filter(|label| !label.is_empty())))
+        .collect()
+}
+
+#[test]
+fn bound_on_the_page_is_that_of_the_command() {
+    if Command::new("node").arg("--version").output().is_err() {
+        return tier::skipped("there is no node to run WebAssembly");
+    }
+    let workspace = with_pool();
+    certify(&workspace, &["--count", "40"]);
+    answer(&workspace, "certificate/review-1.csv", "anna.csv", 40);
+    // A second page, whose order has answered rows before its own.
+    let state = certify(&workspace, &["--answers", "anna.csv", "--count", "50"]);
+    assert_eq!(state["review"], "certificate/review-41.csv");
+    answer(&workspace, "certificate/review-41.csv", "ben.csv", 30);
+    fs::write(workspace.path("answers.json"), json!(answers_of(&workspace, "ben.csv")).to_string()).unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/audit_page.mjs");
+    let mut node = Command::new("node");
+    node.current_dir(workspace.folder()).args([script, "certificate/review-41.html", "answers.json"]);
+    let output = node.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let of_page: Value = serde_json::from_slice(&output.stdout).unwrap();
+
+    let of_command = certify(&workspace, &["--answers", "ben.csv"]);
+    let shares = of_command["shares"].as_array().unwrap();
+    assert_eq!(of_page.as_array().unwrap().len(), shares.len());
+    for (page, command) in of_page.as_array().unwrap().iter().zip(shares) {
+        assert_eq!(page["isCertified"], command["is_certified"]);
+        for [name, of_page] in
+            [["rows", "rows"], ["answers", "answers"], ["wrong", "wrong"], ["highest_error", "high"]]
+        {
+            assert_eq!(command[name].as_f64(), page[of_page].as_f64(), "{name}: {page} {command}");
+        }
+    }
+    assert_eq!(shares[0]["answers"], 70);
+    assert!(shares[0]["wrong"].as_u64() >= Some(2), "a skipped row of each review");
 }
 
 #[test]

@@ -7,7 +7,8 @@ import { runInThisContext } from "node:vm";
 const [page, answers] = process.argv.slice(2);
 const html = readFileSync(page, "utf8");
 const block = (id) => html.match(new RegExp(`<script type="[a-z/]+" id="${id}">([^]*?)</script>`))[1];
-const { rows, live, classes } = JSON.parse(block("data"));
+const { rows, program, classes } = JSON.parse(block("data"));
+const { live } = program;
 const labels = new Map(live.labels.map(([row, label, isChosen]) => [row, [row, label, isChosen]]));
 const given = answers ? JSON.parse(readFileSync(answers, "utf8")) : {};
 for (const row of rows) {

@@ -11,11 +11,11 @@ use calmix_io::text::grouped;
 use calmix_io::{atomic_file, safe_open};
 use calmix_recipe::Data;
 use calmix_report::certificate_page::{AnswerLine, CertificatePage, ShareLine, certificate_page};
-use calmix_report::review_page::{self, ReviewPage, review_page};
+use calmix_report::review_page::{self, AuditSoFar, Program, ReviewPage, review_page};
 
 use crate::certificate::{
-    AuditPlan, CERTIFICATE, Certificate, LABELS, LabelsFile, LoggedAnswer, ShareResult, badge_markdown,
-    badge_svg, percent, share_of_pool, upper_bound,
+    AuditPlan, CERTIFICATE, Certificate, LABELS, LabelsFile, LoggedAnswer, ShareResult, audited_rows,
+    badge_markdown, badge_svg, percent, sha256, share_of_pool, upper_bound,
 };
 use crate::output::format::shell_quoted;
 use crate::review::{Pool, Reason, ReviewRow, SampleTexts, thumbnail, to_csv};
@@ -45,6 +45,37 @@ pub(super) struct ShownPool<'a> {
     pub(super) classes: &'a [String],
 }
 
+/// The rows to answer next, in an audit.
+pub(super) struct OpenRows<'a> {
+    pub(super) certificate: &'a Certificate,
+    pub(super) labels: &'a LabelsFile,
+    /// Their places in the order of the draw, increasing.
+    pub(super) places: &'a [usize],
+    /// Their samples in the pool.
+    pub(super) samples: &'a [usize],
+}
+
+impl OpenRows<'_> {
+    /// Returns the order of the draw up to the last of them: ranks, and whether the label is wrong.
+    fn order(&self) -> Vec<(u64, Option<bool>)> {
+        let Certificate { plan, answers, .. } = self.certificate;
+        let end = self.places.last().map_or(0, |last| last + 1);
+        let rows = audited_rows(self.labels, plan, answers);
+        rows.into_iter().take(end).map(|row| (row.rank, row.is_wrong)).collect()
+    }
+
+    /// Returns the digests by which the page compares answers with the labels that are audited, without having these.
+    fn digests(&self, storage_key: &str, pool: &Pool, order: &[(u64, Option<bool>)]) -> Vec<String> {
+        let rows = self.places.iter().zip(self.samples);
+        let digest = |(&place, &sample): (&usize, &usize)| {
+            let label = order.get(place).and_then(|&(rank, _)| self.labels.predicted(rank))?;
+            let file = pool.samples.get(sample)?.name.as_str();
+            Some(sha256([storage_key, file, label].join("\n").as_bytes()))
+        };
+        rows.map(|row| digest(row).unwrap_or_default()).collect()
+    }
+}
+
 impl AuditFiles<'_> {
     /// Writes rows as a page and a CSV, named after the number of the first among all answered rows. Existing ones are kept: they are the
     /// same, and may have answers.
@@ -52,13 +83,13 @@ impl AuditFiles<'_> {
         &self,
         shown: &ShownPool<'_>,
         number: usize,
-        samples: &[usize],
+        open: &OpenRows<'_>,
         command: &dyn Fn(&Path) -> String,
     ) -> Result<NextRows> {
         let csv_name = format!("review-{number}.csv");
         let csv = self.out.join(&csv_name);
         let page = self.out.join(format!("review-{number}.html"));
-        let rows: Vec<ReviewRow> = samples.iter().map(|&sample| audit_row(sample)).collect();
+        let rows: Vec<ReviewRow> = open.samples.iter().map(|&sample| audit_row(sample)).collect();
         let written = NextRows { csv, page, rows: rows.len() };
         if safe_open::exists(&written.csv) && safe_open::exists(&written.page) {
             return Ok(written);
@@ -92,14 +123,26 @@ impl AuditFiles<'_> {
                 fields,
             });
         }
+        let storage_key = format!("calmix-audit-{}", blake3::hash(&text).to_hex());
+        let order = open.order();
+        let digests = open.digests(&storage_key, shown.pool, &order);
+        let plan = &open.certificate.plan;
+        let audit = AuditSoFar {
+            limit: plan.error,
+            delta: plan.delta,
+            shares: &plan.shares,
+            order: &order,
+            places: open.places,
+            labels: &digests,
+        };
         let html = review_page(&ReviewPage {
             title: "Audit of predicted labels",
-            storage_key: &format!("calmix-audit-{}", blake3::hash(&text).to_hex()),
+            storage_key: &storage_key,
             classes: shown.classes,
             rows: &shown_rows,
             csv_name: &csv_name,
             command: &command(Path::new(&csv_name)),
-            live: None,
+            program: Some(Program::Audit(audit)),
         });
         atomic_file::write(&written.page, html.as_bytes())?;
         atomic_file::write(&written.csv, &text)?;

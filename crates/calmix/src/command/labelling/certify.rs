@@ -19,7 +19,7 @@ use calmix_run::read::{self, inspect};
 use serde_json::json;
 
 use super::audit_files::{
-    AuditFiles, CERTIFIED, NextRows, ShownPool, answered_places, next_places, verify_command,
+    AuditFiles, CERTIFIED, NextRows, OpenRows, ShownPool, answered_places, next_places, verify_command,
 };
 use crate::args::labelling::certify::CertifyArgs;
 use crate::args::options::data::{absolute, existing_dataset};
@@ -233,8 +233,11 @@ fn report(
     let order = certificate.plan.order();
     let places = next_places(certificate, &certificate.plan, &order, args.count as usize);
     let number = answered_places(certificate).len() + 1;
-    let next =
-        if places.is_empty() { None } else { Some(write_next(args, labels, pool, &order, &places, number)?) };
+    let next = if places.is_empty() {
+        None
+    } else {
+        Some(write_next(args, certificate, labels, pool, &places, number)?)
+    };
     let result = &certificate.result;
     let path = |path: &Path| path.display().to_string();
     let document = json!({
@@ -253,12 +256,13 @@ fn report(
 
 fn write_next(
     args: &CertifyArgs,
+    certificate: &Certificate,
     labels: &LabelsFile,
     pool: &LabelledPool,
-    order: &[u64],
     places: &[usize],
     number: usize,
 ) -> Result<NextRows> {
+    let order = certificate.plan.order();
     let by_name: HashMap<&str, usize> =
         pool.pool.samples.iter().enumerate().map(|(index, sample)| (sample.name.as_str(), index)).collect();
     let mut samples = Vec::with_capacity(places.len());
@@ -283,8 +287,9 @@ fn write_next(
         has_images: pool.kind == PoolKind::Images,
         classes: &classes,
     };
+    let open = OpenRows { certificate, labels, places, samples: &samples };
     let command = |csv: &Path| answers_command(args, pool, csv);
-    AuditFiles { out: &args.out }.write_rows(&shown, number, &samples, &command)
+    AuditFiles { out: &args.out }.write_rows(&shown, number, &open, &command)
 }
 
 fn answers_command(args: &CertifyArgs, pool: &LabelledPool, csv: &Path) -> String {

@@ -8,7 +8,7 @@ use calmix_formats::labels::columns::LabelColumns;
 use calmix_io::shown::shown;
 use calmix_io::{atomic_file, safe_open};
 use calmix_recipe::{Data, SourceName};
-use calmix_report::review_page::{self, ReviewPage, review_page};
+use calmix_report::review_page::{self, Program, ReviewPage, review_page};
 use serde_json::{Value, json};
 
 use super::review_vectors::LiveVectors;
@@ -99,7 +99,7 @@ impl ReviewFiles<'_> {
             rows,
             csv_name: CSV,
             command: &self.next_command(CSV),
-            live: live.map(LiveVectors::pool),
+            program: live.map(|live| Program::Live(live.pool())),
         };
         safe_open::create_folders(&self.args.out)?;
         atomic_file::write(&self.args.out.join(PAGE), review_page(&page).as_bytes())?;
