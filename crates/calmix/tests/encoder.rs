@@ -177,6 +177,37 @@ fn head_on_encoder_is_trained_used_and_exported() {
 }
 
 #[test]
+fn photos_are_certified_and_verified() {
+    let scene = Scene::new();
+    scene.train("run").succeeds();
+    for number in 0..120_u8 {
+        let shade = if number % 2 == 0 { 20 } else { 150 };
+        scene.write_image(&format!("pool/unlabelled/{number:03}.png"), shade, number / 12);
+    }
+    let certify = ["certify", "run", "--pool", "pool", "--error", "0.2"];
+    scene.run(&certify).succeeds();
+    let page = fs::read_to_string(scene.path("certificate/review-1.html")).unwrap();
+    assert!(page.contains("data:image/png;base64,"), "auditors see the photos");
+    let mut answers = "file,label,drawn\n".to_owned();
+    let mut reader = csv::Reader::from_path(scene.path("certificate/review-1.csv")).unwrap();
+    for row in reader.records().map(Result::unwrap) {
+        let number: usize = row[0].trim_end_matches(".png").rsplit('/').next().unwrap().parse().unwrap();
+        answers.extend([&row[0], ",", if number % 2 == 0 { "cat" } else { "dog" }, ",audit\n"]);
+    }
+    scene.write("answers.csv", answers.as_bytes());
+    let audited = scene.run(&[&certify[..], &["--answers", "answers.csv"]].concat()).succeeds().stdout;
+    assert!(audited.contains("certified labels are in certificate/certified.csv"), "{audited}");
+    let verify = ["verify", "certificate/certificate.json", "pool"];
+    let verified = scene.run(&verify).succeeds().stdout;
+    assert!(verified.contains("verified: certificate/certificate.json"), "{verified}");
+    // Another photo under the same name is another pool.
+    scene.write_image("pool/unlabelled/007.png", 20, 3);
+    let changed = scene.run(&verify);
+    assert_eq!(changed.code, Some(1), "{changed:?}");
+    assert!(changed.stdout.contains("007.png has changed"), "{changed:?}");
+}
+
+#[test]
 fn damaged_copy_of_an_encoder_is_refused() {
     let scene = Scene::new();
     scene.train("run").succeeds();

@@ -1,4 +1,4 @@
-//! `prepare --to`, `export`, `calibrate` and `predict`, killed at calls that change files: the next command that succeeds
+//! `prepare --to`, `export`, `calibrate`, `predict` and `certify`, killed at calls that change files: the next command that succeeds
 //! leaves no trace of the kill, and the result of an uninterrupted command.
 #![cfg(target_os = "linux")]
 
@@ -265,5 +265,62 @@ fn killed_prediction_resumes_without_trace() {
         scene.succeeds(&[&predict[..], &["--resume"]].concat());
         assert!(contents(&scene.path("rows.parquet")) == rows, "{case}");
         remove();
+    });
+}
+
+#[test]
+fn killed_certification_goes_on() {
+    if !has_strace() {
+        return;
+    }
+    let scene = Scene::trained();
+    let pool = ["--pool", "vectors.npy", "--labels", "labels.csv"];
+    let begin = [&["certify", "run"], &pool[..], &["--error", "0.2", "--threads", "1"]].concat();
+    let certificate = || contents(&scene.path("certificate"));
+    let names = |files: BTreeMap<String, Vec<u8>>| files.into_keys().collect::<Vec<_>>();
+    let verify = || scene.succeeds(&["verify", "certificate/certificate.json", "vectors.npy"]);
+    let places = scene.places(&begin);
+    let begun = certificate();
+    fs::remove_dir_all(scene.path("certificate")).unwrap();
+    scene.leaves_no_trace(&places, &begin, |case| {
+        scene.succeeds(&begin);
+        assert_eq!(names(certificate()), names(begun.clone()), "{case}");
+        // The certificate names its time; all that an auditor sees is the same.
+        for name in ["labels.csv", "review-1.csv", "review-1.html"] {
+            assert!(certificate()[name] == begun[name], "{case}: {name}");
+        }
+        verify();
+        fs::remove_dir_all(scene.path("certificate")).unwrap();
+    });
+
+    let restore = || {
+        let _ = fs::remove_dir_all(scene.path("certificate"));
+        fs::create_dir(scene.path("certificate")).unwrap();
+        for (name, bytes) in &begun {
+            fs::write(scene.path("certificate").join(name), bytes).unwrap();
+        }
+    };
+    let mut answers = "file,label,drawn\n".to_owned();
+    let mut rows = csv::Reader::from_reader(begun["review-1.csv"].as_slice());
+    for row in rows.records().map(Result::unwrap) {
+        answers.extend([&row[0], ",", planted::class(row[0].parse().unwrap()), ",audit\n"]);
+    }
+    fs::write(scene.path("answers.csv"), answers).unwrap();
+    let take = [&begin[..], &["--answers", "answers.csv"]].concat();
+    let result = || {
+        let json: serde_json::Value = serde_json::from_slice(&certificate()["certificate.json"]).unwrap();
+        json["result"].clone()
+    };
+    restore();
+    let places = scene.places(&take);
+    let (audited, expected) = (certificate(), result());
+    assert!(expected["certified_rows"].as_u64() > Some(0), "{expected}");
+    restore();
+    scene.leaves_no_trace(&places, &take, |case| {
+        scene.succeeds(&take);
+        assert_eq!(names(certificate()), names(audited.clone()), "{case}");
+        assert_eq!(result(), expected, "{case}");
+        verify();
+        restore();
     });
 }

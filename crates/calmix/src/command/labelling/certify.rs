@@ -63,6 +63,8 @@ pub(crate) fn run(args: &CertifyArgs) -> Result<Exit> {
         CliError::invalid(format!("--error is {}, {problem}", args.error)).hint("--error 0.05")
     })?;
     let stop = Stop::listen()?;
+    // What a killed command left.
+    atomic_file::sweep_abandoned(&args.out);
     let output = if args.answers.is_empty() { begin(args, &stop) } else { take_answers(args, &stop) };
     match output {
         Ok(Some(output)) => {
@@ -100,6 +102,8 @@ fn begin(args: &CertifyArgs, stop: &Stop) -> Result<Option<Output>> {
         if old_labels.sha256 != labels.sha256 || certificate.plan != plan {
             return Err(changed(args, &certificate, &old_labels, &labels, &plan).into());
         }
+        // A kill may have come before them.
+        AuditFiles { out: &args.out }.write_views(&certificate, &old_labels)?;
         return report(args, &certificate, &old_labels, &pool, 0).map(Some);
     }
     if plan.shares.is_empty() {
