@@ -12,11 +12,23 @@ pub(super) fn problems(root: &Path, version: &str) -> Result<Vec<String>> {
         fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
     };
     let mut problems = other_versions(&read("Cargo.toml")?, version);
-    if !read("CITATION.cff")?.lines().any(|line| line == format!("version: {version}")) {
+    let citation = read("CITATION.cff")?;
+    if !citation.lines().any(|line| line == format!("version: {version}")) {
         problems.push(format!("CITATION.cff does not have `version: {version}`"));
     }
-    problems.extend(changelog_problem(&read("CHANGELOG.md")?, version));
+    let changelog = read("CHANGELOG.md")?;
+    problems.extend(changelog_problem(&changelog, version));
+    problems.extend(date_problem(&citation, &changelog, version));
     Ok(problems)
+}
+
+/// Returns what is wrong if the citation does not have the date of the changelog.
+fn date_problem(citation: &str, changelog: &str, version: &str) -> Option<String> {
+    let (_, section) = changelog.split_once(&format!("## [{version}] - "))?;
+    let date = section.lines().next().unwrap_or_default();
+    let is_same = citation.lines().any(|line| line == format!("date-released: {date}"));
+    (!is_same)
+        .then(|| format!("CITATION.cff does not have `date-released: {date}`, the date of the changelog"))
 }
 
 /// Returns a sentence for each crate of the workspace that is required in another version.
@@ -65,6 +77,14 @@ mod tests {
     }
 
     #[test]
+    fn citation_has_the_date_of_the_changelog() {
+        let changelog = "## [1.2.3] - 2026-11-19\n\n- A change.\n";
+        let problem = |citation: &str| date_problem(citation, changelog, "1.2.3");
+        assert_eq!(problem("version: 1.2.3\ndate-released: 2026-11-19\n"), None);
+        assert!(problem("date-released: 2026-11-18\n").is_some_and(|text| text.contains("2026-11-19")));
+    }
+
+    #[test]
     fn crates_are_required_in_one_version() {
         let manifest = "calmix-io = { path = \"crates/calmix-io\", version = \"1.2.0\" }\n\
                         calmix-core = { path = \"crates/calmix-core\", version = \"1.2.3\" }\n\
@@ -76,8 +96,11 @@ mod tests {
     #[test]
     fn this_version_is_the_same_everywhere() {
         let problems = problems(&crate::workspace::root(), env!("CARGO_PKG_VERSION")).expect("the texts");
-        let other: Vec<_> =
-            problems.iter().filter(|problem| !problem.contains("instead of the date")).collect();
+        // Between releases the changelog has no date.
+        let is_other = |problem: &&String| {
+            !problem.contains("instead of the date") && !problem.contains("date of the changelog")
+        };
+        let other: Vec<_> = problems.iter().filter(is_other).collect();
         assert!(other.is_empty(), "{other:?}");
     }
 }
