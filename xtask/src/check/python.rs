@@ -9,12 +9,15 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::step::TESTED;
-use crate::setup::{MLFLOW, ONNXRUNTIME, PYARROW, TORCHMETRICS, venv};
-use crate::workspace;
+use crate::setup::{MLFLOW, ONNXRUNTIME, PYARROW, TORCHMETRICS, onnxruntime, venv};
+use crate::{weights, workspace};
 
 /// The packages that the tests use: the peers of the estimator and of the measures, and runtimes of exported models.
 pub(crate) const TESTS: &[&str] =
     &[venv::NUMPY, "scikit-learn==1.9.1", "pandas==3.1.1", "pytest==9.2.0", ONNXRUNTIME, "onnx==1.23.2"];
+
+/// The backbone of the notebook of photos.
+const BACKBONE: &str = "tf_efficientnet_lite0";
 
 /// Further packages that the package works with, in an environment of their own.
 const NEIGHBOURS: &[&str] = &["polars==2.1.0", "huggingface_hub==2.4.0"];
@@ -41,6 +44,25 @@ const DRAWN_MEASURES: &str = "drawn_measures";
 
 /// Builds the package and runs its tests and the examples in its documentation.
 pub(crate) fn check() -> Result<()> {
+    run(tests()?)
+}
+
+/// Runs all notebooks too. That of photos needs `$CALMIX_DATASETS` and weights, and is skipped without.
+pub(crate) fn check_nightly() -> Result<()> {
+    let mut command = tests()?;
+    command.env("CALMIX_EXHAUSTIVE", "1").env("ORT_DYLIB_PATH", onnxruntime::library()?);
+    if let Some(library) =
+        weights::file(BACKBONE).ok().as_deref().and_then(Path::parent).and_then(Path::parent)
+    {
+        command.env("CALMIX_WEIGHTS", library);
+    } else {
+        command.env_remove("CALMIX_DATASETS");
+    }
+    run(command)
+}
+
+/// Builds the package and returns pytest of its tests.
+fn tests() -> Result<Command> {
     let built = build()?;
     let package = package(&built)?;
     let neighbours = venv::site_packages(&venv::python(NEIGHBOURS)?)?;
@@ -49,7 +71,7 @@ pub(crate) fn check() -> Result<()> {
     command.env("CALMIX_PROGRAM", built.join("calmix"));
     command.env("CALMIX_DRAWN_MEASURES", built.join("examples").join(DRAWN_MEASURES));
     command.args(["--doctest-modules", "tests"]).arg(package.join("calmix"));
-    run(command)
+    Ok(command)
 }
 
 /// Builds the package, runs its models in MLflow, and compares its measures with torchmetrics, netcal and scikit-learn, its prediction

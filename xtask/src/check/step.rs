@@ -131,9 +131,10 @@ pub(crate) const STEPS: &[Step] = &[
         name: "python",
         what: "the Python package passes its tests, and scikit-learn accepts its estimator",
         tier: Tier::Usual,
-        action: |_| {
+        action: |tier| {
             libtorch::require()?;
-            Ok(Action::Function { file: "xtask/src/check/python.rs", run: python::check })
+            let run = if tier == Tier::Nightly { python::check_nightly } else { python::check };
+            Ok(Action::Function { file: "xtask/src/check/python.rs", run })
         },
     },
     Step {

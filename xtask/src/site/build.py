@@ -1,10 +1,11 @@
 """Builds the site of the documentation: `build.py SITE [CRATES]`, with mkdocs-material and mkdocstrings. `cargo xtask site` runs it.
 
 The pages lie as in the repository, so that their links hold: README.md is the first page, and every file that a page links is
-copied. Then mkdocs builds them with `--strict`, and the HTML is checked: links, anchors, that nothing is fetched from elsewhere, and
+copied, notebooks as pages. Then mkdocs builds them with `--strict`, and the HTML is checked: links, anchors, that nothing is fetched from elsewhere, and
 that a page has the lists, blocks and tables that it has as CommonMark. CRATES is what `cargo doc` wrote.
 """
 
+import json
 import os
 import re
 import shutil
@@ -66,15 +67,31 @@ def stage(pages):
         if source.suffix == ".md":
             target.write_text(for_mkdocs(source.read_text(), source.parent))
             waiting += local_links(source)
+        elif source.suffix == ".ipynb":
+            target.with_suffix(".md").write_text(for_mkdocs(of_notebook(source), source.parent))
+            waiting += local_links(source)
         else:
             shutil.copyfile(source, target)
     for name, place in OWN.items():
         shutil.copyfile(HERE / name, pages / place)
 
 
+def of_notebook(path):
+    """A notebook as CommonMark: its cells and what they printed."""
+    blocks = []
+    for cell in json.loads(path.read_text())["cells"]:
+        text = "".join(cell["source"])
+        blocks.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        printed = "".join(line for output in cell.get("outputs", []) for line in output["text"]).rstrip()
+        blocks += [f"```text\n{printed}\n```"] if printed else []
+    return "\n\n".join(blocks)
+
+
 def page_of(folder, link):
-    """The page of a folder that is linked; any other link as it is."""
+    """The page of a folder or notebook that is linked; any other link as it is."""
     target = folder / link
+    if target.suffix == ".ipynb":
+        return link.removesuffix(".ipynb") + ".md"
     name = "README.md" if (target / "README.md").exists() else "index.md"
     return f"{link}/{name}" if target.is_dir() else link
 
