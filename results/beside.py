@@ -22,16 +22,6 @@ def values(classifier, labels, metric):
     return [float(row[metric]) if row[metric] else None for row in found]
 
 
-def overview():
-    """One number per cell: error and ECE of calmix and of scikit-learn."""
-    names = ["calmix", "logistic regression", "self-training"]
-    body = []
-    for metric, title in METRICS.items():
-        for labels in LABELS:
-            body.append([f"{title}, {labels}", *(percent(mean(values(name, labels, metric))) for name in names)])
-    return table(["labels per class", *names], body)
-
-
 def classifiers():
     """Every classifier and metric, with half of its 95% interval."""
     body = []

@@ -12,6 +12,7 @@ import sys
 import numpy as np
 
 import beside
+import choose
 import dynamics
 import markdown
 import scaling
@@ -25,14 +26,14 @@ DOCUMENTS = {
     "docs/study/README.md": [
         "count", "nll 4", "nll 25", "hard targets", "crossover", "preset", "scratch", "premise", "scikit-learn", "guarantees",
     ],
+    "docs/study/choose.md": [
+        "draws of tools", "error of tools", "nll of tools", "ece of tools", "sets of tools", "seconds of tools", "losses of calmix",
+    ],
     "docs/study/dynamics.md": ["count of dynamics", "primary", "auroc", "practice"],
     "docs/study/heads.md": ["default", "heads", "choice", "guarantees of heads", "temperature", "vectors"],
     "docs/study/scale.md": ["blocks", "groups", "rounds"],
     "docs/study/vectors.md": ["classifiers", "guarantees of vectors"],
-    "README.md": ["overview"],
 }
-# A document that may have none of its tables.
-MAY_LACK_TABLES = "README.md"
 
 
 def curves(runs, data, network, base, metric):
@@ -68,7 +69,7 @@ def filled(document, tables):
     for name in DOCUMENTS[document]:
         place = re.compile(rf"(<!-- {re.escape(name)} -->\n).*?(<!-- end -->)", re.S)
         page, count = place.subn(lambda found: found[1] + "\n".join(tables[name]) + "\n" + found[2], page)
-        if count != 1 and not (count == 0 and document == MAY_LACK_TABLES):
+        if count != 1:
             sys.exit(f"{document} has {count} places `<!-- {name} -->` … `<!-- end -->`, but there must be one")
     return page
 
@@ -77,6 +78,7 @@ def texts():
     """The text of every file that is written, by its path from the root of the repository."""
     heads, networks = Runs("heads/runs.csv"), Runs("scratch/runs.csv")
     visited = dynamics.Dynamics()
+    tools = choose.Cells()
     data = {
         "comparisons": study.comparisons(heads, networks),
         "arms": study.arms(heads) + study.arms(networks),
@@ -113,7 +115,13 @@ def texts():
         "rounds": markdown.scale(data["scale"], "rounds", "unlabelled rows"),
         "classifiers": beside.classifiers(),
         "guarantees of vectors": beside.guarantees(),
-        "overview": beside.overview(),
+        "draws of tools": choose.draws(tools),
+        "error of tools": choose.measured(tools, "error"),
+        "nll of tools": choose.measured(tools, "nll"),
+        "ece of tools": choose.measured(tools, "ece"),
+        "sets of tools": choose.sets(tools),
+        "seconds of tools": choose.seconds(tools),
+        "losses of calmix": choose.losses(tools),
         "count of dynamics": dynamics.count_line(visited),
         "primary": dynamics.primary_table(data["dynamics"]),
         "auroc": dynamics.auroc_table(data["dynamics-auroc"]),

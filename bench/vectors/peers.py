@@ -21,11 +21,11 @@ CS = [1, 3, 10, 30, 100, 300, 1000, 3000]
 PEERS = ["logistic regression", "label spreading", "self-training"]
 
 
-def projected(vectors):
+def projected(vectors, train=TRAIN):
     vectors = vectors.astype("float32")
-    vectors -= vectors[:TRAIN].mean(axis=0)
+    vectors -= vectors[:train].mean(axis=0)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    _, directions = np.linalg.eigh(vectors[:TRAIN].T @ vectors[:TRAIN])
+    _, directions = np.linalg.eigh(vectors[:train].T @ vectors[:train])
     return vectors @ directions[:, ::-1][:, :DIMENSIONS]
 
 
