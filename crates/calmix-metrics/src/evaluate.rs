@@ -41,7 +41,7 @@ use crate::calibrator::CalibratorKind;
 use crate::calibrator::temperature::Temperature;
 use crate::error::MetricsError;
 use crate::fitted_calibrator::{FittedCalibrator, FittedOn};
-use crate::measure::{Edges, ReliabilityBin};
+use crate::measure::{ClassScores, Edges, ReliabilityBin};
 use crate::metrics::{EDGES, Intervals, Metrics, PreparedRows, Resampling};
 use crate::predictions::{EvalModel, EvalSet, LabelledLogits, Predictions};
 
@@ -71,6 +71,12 @@ pub struct Evaluation {
     /// The accuracy of each class, in the order of the classes; `None` for a class without samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub class_accuracy: Vec<Option<f64>>,
+    /// The number of classes without samples, which the balanced error leaves out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub empty_classes: u64,
+    /// Recall, precision and F1 of each class, in the order of the classes; empty except at the end of a run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_class: Vec<ClassScores>,
     /// The 15 bins of equal width of a reliability diagram, including empty ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bins: Vec<ReliabilityBin>,
@@ -112,6 +118,9 @@ pub struct Calibrated {
     /// The accuracy of each class; empty if the calibrator cannot change the predicted class.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub class_accuracy: Vec<Option<f64>>,
+    /// Recall, precision and F1 of each class; empty if the calibrator cannot change the predicted class.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_class: Vec<ClassScores>,
     /// The 15 bins of equal width of its reliability diagram.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bins: Vec<ReliabilityBin>,
@@ -129,9 +138,13 @@ impl Evaluation {
     /// Removes the lists, which grow with the classes: a run stores the rest for every evaluation.
     #[must_use]
     pub fn without_lists(mut self) -> Self {
-        (self.class_accuracy, self.bins) = (Vec::new(), Vec::new());
+        self.class_accuracy.clear();
+        self.by_class.clear();
+        self.bins.clear();
         if let Some(calibrated) = &mut self.calibrated {
-            (calibrated.class_accuracy, calibrated.bins) = (Vec::new(), Vec::new());
+            calibrated.class_accuracy.clear();
+            calibrated.by_class.clear();
+            calibrated.bins.clear();
         }
         self
     }
@@ -183,6 +196,10 @@ fn evaluation(
         let Some((how, seed)) = resampling else { return Ok(None) };
         Intervals::of_rows(rows, groups, how, predictions.seed(seed), stop)
     };
+    let scores_of = |rows: &PreparedRows| match resampling {
+        Some((how, _)) => rows.classes.scores(groups, how.level),
+        None => Ok(Vec::new()),
+    };
     let raw = PreparedRows::new(logits, labels, Temperature::IDENTITY)?;
     let intervals = intervals_of(&raw)?;
     let mut calibrated = None;
@@ -201,14 +218,12 @@ fn evaluation(
             evaluated_by,
             intervals: intervals_of(&rows)?,
             metrics: Metrics::of_rows(&rows),
-            class_accuracy: if changes_labels {
-                rows.class_accuracy(labels, logits.width())
-            } else {
-                Vec::new()
-            },
+            class_accuracy: if changes_labels { rows.classes.accuracy() } else { Vec::new() },
+            by_class: if changes_labels { scores_of(&rows)? } else { Vec::new() },
             bins: rows.bins(),
         });
     }
+    let class_accuracy = raw.classes.accuracy();
     Ok(Evaluation {
         step: predictions.step,
         split: predictions.split,
@@ -218,7 +233,9 @@ fn evaluation(
         skipped: 0,
         edges: EDGES,
         metrics: Metrics::of_rows(&raw),
-        class_accuracy: raw.class_accuracy(labels, logits.width()),
+        empty_classes: class_accuracy.iter().filter(|accuracy| accuracy.is_none()).count() as u64,
+        class_accuracy,
+        by_class: scores_of(&raw)?,
         bins: raw.bins(),
         intervals,
         calibrated,

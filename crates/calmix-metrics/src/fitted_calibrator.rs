@@ -3,6 +3,7 @@
 //! Labels that fitted a calibrator cannot evaluate it: the metrics here are cross-fitted, each label with a calibrator fitted
 //! without it.
 
+use calmix_core::matrix::Matrix;
 use calmix_core::softmax::argmax;
 use serde::{Deserialize, Serialize};
 
@@ -91,7 +92,7 @@ pub struct FittedCalibrator {
     /// The origin of the labels, if they were given after training.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<LabelsOrigin>,
-    /// The metrics on these labels before calibration.
+    /// The metrics on these labels before calibration, without the balanced error and macro F1.
     pub raw: Metrics,
     /// The metrics on these labels after calibration, each label with a calibrator fitted without it.
     pub calibrated: Metrics,
@@ -263,6 +264,11 @@ impl FittedCalibrator {
         let calibrated = calibrator.apply(logits)?;
         let changed = logits.iter().zip(calibrated.chunks(logits.width().max(1)));
         let changed = changed.filter(|(raw, calibrated)| argmax(raw) != argmax(calibrated)).count();
+        // The files of a model hold these metrics: without later ones, they keep the bytes of earlier versions.
+        let described = |logits: Matrix<'_>| -> Result<Metrics, MetricsError> {
+            let metrics = Metrics::of(logits, labels, Temperature::IDENTITY)?;
+            Ok(Metrics { balanced_error: None, macro_f1: None, ..metrics })
+        };
         Ok(Self {
             calibrator,
             fitted_on: on,
@@ -272,8 +278,8 @@ impl FittedCalibrator {
             tried: vec![TriedCalibrator { kind, nll: folds.mean_nll() }],
             changed_labels: changed as u64,
             origin: None,
-            raw: Metrics::of(logits, labels, Temperature::IDENTITY)?,
-            calibrated: Metrics::of(predictions.shaped(&folds.logits)?, labels, Temperature::IDENTITY)?,
+            raw: described(logits)?,
+            calibrated: described(predictions.shaped(&folds.logits)?)?,
         })
     }
 

@@ -13,10 +13,12 @@
 //! [`nll_from_probabilities`]. A matrix may be of f32 or of f64 ([`MatrixOf`](calmix_core::matrix::MatrixOf)): numbers of f64
 //! are never rounded to f32.
 //!
+//! Recall, precision and F1 by class, the balanced error and macro F1 are those of [`ClassRows`].
+//!
 //! [`vote_metrics`] compares a model with the votes of several annotators.
 //!
 //! Measures of resampled rows are prepared once and then computed for [`Counts`]: [`Binned`],
-//! [`ClassWise`], [`RiskCoverage`], and the scores of every row ([`brier_of_rows`], [`nll_of_rows`]). The plain
+//! [`ClassRows`], [`ClassWise`], [`RiskCoverage`], and the scores of every row ([`brier_of_rows`], [`nll_of_rows`]). The plain
 //! functions are these with every row counted once.
 //!
 //! Measures check their arguments and fail with a [`MetricsError`](crate::error::MetricsError).
@@ -37,6 +39,7 @@
 //! ```
 
 mod bins;
+mod by_class;
 mod class_wise;
 mod counts;
 mod coverage;
@@ -49,6 +52,7 @@ pub use bins::{
     BinTotals, Binned, Binning, Edges, ReliabilityBin, confidence_gap, debiased_squared_error, ece,
     mean_confidence, reliability_bins,
 };
+pub use by_class::{ClassMeans, ClassRows, ClassScores};
 pub use class_wise::{ClassWise, class_wise_ece};
 pub use counts::Counts;
 pub use coverage::{CoveragePoint, RiskCoverage, aurc, coverage_curve};

@@ -22,8 +22,8 @@ pub(crate) const METRICS: usize = 12;
 /// The index of the smooth ECE in [`Metrics::values`].
 const SMOOTH_ECE: usize = 8;
 
-/// Metrics of accuracy and calibration. Shares are in [0, 1], not per cent. Lower is better, except for the mean confidence
-/// and the confidence gap, which is best at zero.
+/// Metrics of accuracy and calibration. Shares are in [0, 1], not per cent. Lower is better, except for macro F1, the mean
+/// confidence, and the confidence gap, which is best at zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metrics {
@@ -55,6 +55,12 @@ pub struct Metrics {
     /// `None` in results that are a median of several evaluations, and in files of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub debiased_squared_error: Option<f64>,
+    /// The mean error of the classes that have samples. `None` without samples, and in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub balanced_error: Option<f64>,
+    /// The mean F1 of the classes that have samples or predictions; higher is better. `None` as above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub macro_f1: Option<f64>,
 }
 
 impl Metrics {
@@ -78,10 +84,15 @@ impl Metrics {
         let mut values = [0.0; METRICS];
         values[..SMOOTH_ECE].copy_from_slice(&computed[..SMOOTH_ECE]);
         values[SMOOTH_ECE + 1..].copy_from_slice(&computed[SMOOTH_ECE..]);
-        Self::from_values(values)
+        let means = rows.classes.means(&Counts::once(rows.len()));
+        Self {
+            balanced_error: means.map(|means| means.balanced_error),
+            macro_f1: means.map(|means| means.macro_f1),
+            ..Self::from_values(values)
+        }
     }
 
-    /// Returns the metrics in the order of their fields.
+    /// Returns the metrics in the order of their fields, without the optional ones.
     pub(crate) fn values(&self) -> [f64; METRICS] {
         let mut metrics = *self;
         metrics.fields().map(|field| *field)
@@ -161,6 +172,17 @@ mod tests {
         assert_eq!(metrics.values(), numbers);
         let written = serde_json::to_string(&metrics).unwrap();
         assert!(written.contains(r#""ece_15":5.0"#) && written.contains(r#""aurc":11.0"#), "{written}");
+    }
+
+    #[test]
+    fn earlier_metrics_have_no_balanced_error() {
+        let metrics =
+            Metrics::of(Matrix::new(&[1.0, 0.0], 1, 2).unwrap(), &[1], Temperature::IDENTITY).unwrap();
+        assert_eq!((metrics.balanced_error, metrics.macro_f1), (Some(1.0), Some(0.0)));
+        let earlier = Metrics { balanced_error: None, macro_f1: None, ..metrics };
+        let written = serde_json::to_string(&earlier).unwrap();
+        assert!(!written.contains("balanced_error") && !written.contains("macro_f1"), "{written}");
+        assert_eq!(serde_json::from_str::<Metrics>(&written).unwrap(), earlier);
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::num::NonZeroU16;
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::{Domain, Seed};
 use calmix_metrics::measure::{
-    BinTotals, Binned, Binning, ClassWise, Counts, Edges, ReliabilityBin, RiskCoverage, TopLabel, aurc,
-    brier_score, class_wise_ece, confidence_gap, coverage_curve, debiased_squared_error, ece,
-    mean_confidence, nll_from_logits, reliability_bins, smooth_ece,
+    BinTotals, Binned, Binning, ClassMeans, ClassRows, ClassWise, Counts, Edges, ReliabilityBin,
+    RiskCoverage, TopLabel, aurc, brier_score, class_wise_ece, confidence_gap, coverage_curve,
+    debiased_squared_error, ece, mean_confidence, nll_from_logits, reliability_bins, smooth_ece,
 };
 use calmix_metrics::stats::resample;
 use proptest::{prelude::*, test_runner::RngSeed};
@@ -112,6 +112,11 @@ impl Predictions {
         ClassWise::new(p, &self.labels, binning).unwrap().ece(counts)
     }
 
+    fn class_means(&self, counts: &Counts) -> Option<ClassMeans> {
+        let predicted = self.logits.iter().map(|row| calmix_core::softmax::argmax(row) as u32).collect();
+        ClassRows::new(self.labels.clone(), predicted, self.classes).unwrap().means(counts)
+    }
+
     fn shuffled(&self, seed: u64) -> Self {
         self.taken(&order(self.labels.len(), seed))
     }
@@ -205,6 +210,19 @@ proptest! {
         let (rows, counts) = drawn(given.labels.len(), seed);
         let second = given.taken(&rows).measures(binning)[0];
         prop_assert!((given.class_wise(binning, &counts) - second).abs() < ROUNDING);
+    }
+
+    #[test]
+    fn class_means_are_of_rows_in_any_order(given in predictions(), seed in 0_u64..1000) {
+        let once = Counts::once(given.labels.len());
+        let (rows, counts) = drawn(given.labels.len(), seed);
+        // Counts are whole numbers, so not even the last bit depends on the order.
+        let means = given.class_means(&once);
+        prop_assert_eq!(means, given.shuffled(seed).class_means(&once));
+        prop_assert_eq!(given.class_means(&counts), given.taken(&rows).class_means(&once));
+        prop_assert_eq!(means.is_none(), given.labels.is_empty());
+        let shares = means.map_or([0.0, 0.0], |means| [means.balanced_error, means.macro_f1]);
+        prop_assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{shares:?}");
     }
 
     #[test]

@@ -7,9 +7,10 @@
 
 mod drawn;
 
+use calmix_core::softmax::argmax;
 use calmix_metrics::measure::{
-    Binning, Edges, SmoothEce, TopLabel, aurc, brier_score, class_wise_ece, debiased_squared_error, ece,
-    nll_from_logits, reliability_bins, smooth_ece,
+    Binning, ClassRows, ClassScores, Counts, Edges, SmoothEce, TopLabel, aurc, brier_score, class_wise_ece,
+    debiased_squared_error, ece, nll_from_logits, reliability_bins, smooth_ece,
 };
 
 use drawn::{Predictions, Scores};
@@ -147,6 +148,37 @@ fn proper_scores_are_those_of_scikit_learn_and_torch() {
         let drawn = Predictions::draw(case);
         nll_from_logits(drawn.logits(), &drawn.labels, drawn.temperature).unwrap()
     });
+}
+
+fn class_rows(case: usize) -> ClassRows {
+    let drawn = Predictions::draw(case);
+    let logits = drawn.logits();
+    let predicted = logits.iter().map(|row| argmax(row) as u32).collect();
+    ClassRows::new(drawn.labels.clone(), predicted, logits.width()).unwrap()
+}
+
+/// Classes without rows are common among these cases: scikit-learn leaves them out of the balanced accuracy with a warning, and
+/// has F1 = 0 for those that are predicted.
+#[test]
+fn scores_by_class_are_those_of_scikit_learn() {
+    let golden = predictions();
+    let means = |case: usize| {
+        let rows = class_rows(case);
+        rows.means(&Counts::once(Predictions::draw(case).labels.len())).unwrap()
+    };
+    compare(&golden, "sklearn_balanced_accuracy", F64, 1200, |case| 1.0 - means(case).balanced_error);
+    compare(&golden, "sklearn_macro_f1", F64, 1200, |case| means(case).macro_f1);
+    let first = |case: usize| class_rows(case).scores(&[], 0.95).unwrap()[0];
+    compare(&golden, "sklearn_recall", F64, 900, |case| first(case).recall.unwrap().estimate);
+    compare(&golden, "sklearn_precision", F64, 900, |case| first(case).precision.unwrap().estimate);
+    compare(&golden, "sklearn_f1", F64, 900, |case| first(case).f1.unwrap());
+    let undefined = |name: &str, case| golden.get(case, name).is_none();
+    for case in 0..golden.cases.len() {
+        let ClassScores { recall, precision, f1 } = first(case);
+        assert_eq!(recall.is_none(), undefined("sklearn_recall", case), "{case}");
+        assert_eq!(precision.is_none(), undefined("sklearn_precision", case), "{case}");
+        assert_eq!(f1.is_none(), undefined("sklearn_f1", case), "{case}");
+    }
 }
 
 #[test]

@@ -128,6 +128,35 @@ fn heads_and_calibrated_metrics_have_rows() {
     assert!(comparison.to_markdown().contains("0.750 ± 0.000 (3)"), "{}", comparison.to_markdown());
 }
 
+/// The balanced error has a row if it says something else than the error; runs of earlier versions do not have it.
+#[test]
+fn uneven_classes_have_balanced_measures() {
+    let written = |balanced: [Option<f64>; 2]| {
+        let methods = [(&[][..], balanced[0], 0.75), (MIXED, balanced[1], 0.875)];
+        let runs = methods.into_iter().flat_map(|(more, balanced_error, macro_f1)| {
+            (1..4).map(move |seed| {
+                let mut run = run(seed, 0.1, 0.2, more);
+                run.metrics.balanced_error = balanced_error;
+                run.metrics.macro_f1 = balanced_error.map(|_| macro_f1);
+                run
+            })
+        });
+        let comparison = Comparison::of(runs.collect(), None).unwrap();
+        assert_eq!(comparison.differences.len(), 2);
+        (comparison.to_markdown(), comparison.to_csv())
+    };
+    let (markdown, csv) = written([Some(0.3), Some(0.25)]);
+    assert!(
+        markdown.contains("**25.00 ± 0.00 (3)**") && markdown.contains("**87.50 ± 0.00 (3)**"),
+        "{markdown}"
+    );
+    assert!(csv.contains("FixMatch,,balanced error,30") && csv.contains("FixMatch,,macro F1,75"), "{csv}");
+    let (even, csv) = written([Some(0.2), Some(0.2)]);
+    assert!(!even.contains("balanced") && csv.contains("balanced error"), "{even}");
+    let (earlier, csv) = written([None, Some(0.25)]);
+    assert!(earlier.contains("25.00 ± 0.00 (3)") && !csv.contains("FixMatch,,balanced error"), "{earlier}");
+}
+
 /// Weights bring their normalisation and their hash along: their name is enough, unless it is not.
 #[test]
 fn derived_settings_are_not_in_names() {

@@ -156,7 +156,24 @@ def metrics(p, logits, labels, right, confidence):
         "adaptive_ece": binned_error(equal_mass(confidence), confidence, right),
         "aurc": coverage(confidence, right)["aurc"],
         "nll": float(-np.log(p[rows, labels]).mean()),
+        **class_means(labels, logits.argmax(1)),
     }, {"brier": float(((p - onehot) ** 2).sum(1).mean()), "class_wise_ece": class_wise / p.shape[1]}
+
+
+def class_means(labels, predicted):
+    """The balanced error of the classes with samples, and macro F1 of those with samples or predictions."""
+    errors = [float((predicted[labels == c] != c).mean()) for c in np.unique(labels)]
+    hits = lambda c: int(((labels == c) & (predicted == c)).sum())
+    both = lambda c: int((labels == c).sum() + (predicted == c).sum())
+    f1 = [2 * hits(c) / both(c) for c in np.union1d(labels, predicted)]
+    return {"balanced_error": float(np.mean(errors)), "macro_f1": float(np.mean(f1))}
+
+
+def share(hits, n):
+    if not n:
+        return None
+    low, high = clopper_pearson(hits, n)
+    return {"n": n, "estimate": hits / n, "low": low, "high": high, "level": 0.95}
 
 
 def by_class(labels, sides, classes):
@@ -169,6 +186,9 @@ def by_class(labels, sides, classes):
         entry = {"samples": n, "error": wrong / n if n else None, "named": {}}
         if n:
             entry["error_low"], entry["error_high"] = clopper_pearson(wrong, n)
+        as_class = int((before == c).sum())
+        entry["recall"], entry["precision"] = share(n - wrong, n), share(n - wrong, as_class)
+        entry["f1"] = 2 * (n - wrong) / (n + as_class) if n + as_class else None
         for name, side in zip(("before", "after"), sides):
             confidence, right, _, predicted = side
             named = predicted == c

@@ -83,14 +83,22 @@ pub fn select(rule: Selection, window: usize, history: &[Evaluation]) -> Option<
         Selection::Median => {
             let recent = &reported[reported.len().saturating_sub(window)..];
             let metrics: Vec<_> = recent.iter().map(|evaluation| evaluation.metrics.values()).collect();
-            let median = |metric: usize| median(metrics.iter().map(|values| values[metric]).collect());
+            let of_values = |metric: usize| median(metrics.iter().map(|values| values[metric]).collect());
+            let optional = |of: fn(&Metrics) -> Option<f64>| {
+                let values: Option<Vec<f64>> = recent.iter().map(|found| of(&found.metrics)).collect();
+                values.map(median)
+            };
             Some(Selected {
                 on,
                 at_step: None,
                 evaluations: recent.len() as u64,
                 chosen_on_test: false,
                 samples: recent.last().map_or(0, |evaluation| evaluation.samples),
-                metrics: Metrics::from_values(std::array::from_fn(median)),
+                metrics: Metrics {
+                    balanced_error: optional(|metrics| metrics.balanced_error),
+                    macro_f1: optional(|metrics| metrics.macro_f1),
+                    ..Metrics::from_values(std::array::from_fn(of_values))
+                },
             })
             .filter(|_| !recent.is_empty())
         }
@@ -131,6 +139,8 @@ mod tests {
             edges: EDGES,
             metrics: Metrics { error, ..Metrics::default() },
             class_accuracy: Vec::new(),
+            empty_classes: 0,
+            by_class: Vec::new(),
             bins: Vec::new(),
             intervals: None,
             calibrated: None,
@@ -169,6 +179,18 @@ mod tests {
         let long: Vec<_> = (0..100).map(|i| evaluation(i, EvalSet::Test, EvalModel::Ema, i as f64)).collect();
         let selected = select(Selection::Median, 20, &long).unwrap();
         assert_eq!((selected.evaluations, selected.metrics.error), (20, 89.5));
+    }
+
+    #[test]
+    fn median_has_optional_metrics_if_all_have_them() {
+        let with = |error, balanced_error| {
+            let evaluation = evaluation(1, EvalSet::Test, EvalModel::Ema, error);
+            Evaluation { metrics: Metrics { balanced_error, ..evaluation.metrics }, ..evaluation }
+        };
+        let found = |history: &[Evaluation]| select(Selection::Median, 3, history).unwrap().metrics;
+        let all = [with(0.1, Some(0.4)), with(0.2, Some(0.2)), with(0.3, Some(0.3))];
+        assert_eq!((found(&all).balanced_error, found(&all).macro_f1), (Some(0.3), None));
+        assert_eq!(found(&[with(0.1, Some(0.4)), with(0.2, None)]).balanced_error, None);
     }
 
     #[test]

@@ -120,7 +120,9 @@ impl Resampling {
 /// Those of both errors and of the confidence gap are exact ([`ExactIntervals`]): a bootstrap of four right answers would
 /// give an interval of zero width. The others are bootstrap percentile intervals.
 ///
-/// Binned errors are biased upwards on few samples, and more so in a replicate, so their intervals are too high.
+/// Binned errors are biased upwards on few samples, and more so in a replicate, so their intervals are too high. A replicate may
+/// lack a rare class, and a class whose few samples are all right has no spread: those of the balanced error and of macro F1 are
+/// then too narrow.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Intervals {
@@ -150,6 +152,12 @@ pub struct Intervals {
     pub brier: Interval,
     /// The interval of the area under the risk-coverage curve.
     pub aurc: Interval,
+    /// The interval of the balanced error. `None` in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub balanced_error: Option<Interval>,
+    /// The interval of macro F1. `None` in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub macro_f1: Option<Interval>,
 }
 
 impl Intervals {
@@ -187,20 +195,30 @@ impl Intervals {
         let mut drawn_rows = Vec::with_capacity(rows.len());
         let mut counts = Counts::once(rows.len());
         let mut replicates: [Vec<f64>; COUNT] = std::array::from_fn(|_| Vec::with_capacity(how.replicates));
+        let mut balanced_errors = Vec::with_capacity(how.replicates);
+        let mut macro_f1 = Vec::with_capacity(how.replicates);
         for replicate in 0..how.replicates as u64 {
             checked::not_stopped(stop)?;
             resample(seed, replicate, &mut drawn);
             drawn_rows.clear();
             drawn_rows.extend(drawn.iter().flat_map(|&group| &rows_of_groups[group]));
             counts.draw(&drawn_rows);
+            if let Some(means) = rows.classes.means(&counts) {
+                balanced_errors.push(means.balanced_error);
+                macro_f1.push(means.macro_f1);
+            }
             for (of_metric, value) in replicates.iter_mut().zip(rows.metrics(&counts)) {
                 of_metric.push(value);
             }
         }
+        let percentiles = |of_metric: &[f64]| {
+            let (low, high) = percentile_interval(of_metric, how.level).ok()?;
+            Some(Interval { low, high })
+        };
         let mut interval = [Interval { low: 0.0, high: 0.0 }; COUNT];
         for (interval, of_metric) in interval.iter_mut().zip(&replicates) {
-            let Ok((low, high)) = percentile_interval(of_metric, how.level) else { return Ok(None) };
-            *interval = Interval { low, high };
+            let Some(found) = percentiles(of_metric) else { return Ok(None) };
+            *interval = found;
         }
         let [_, _, mean_confidence, _, ece_10, ece_15, rest @ ..] = interval;
         let exact =
@@ -221,6 +239,8 @@ impl Intervals {
             nll,
             brier,
             aurc,
+            balanced_error: percentiles(&balanced_errors),
+            macro_f1: percentiles(&macro_f1),
         }))
     }
 }

@@ -6,13 +6,14 @@
 use std::num::NonZeroU16;
 
 use calmix_core::matrix::Matrix;
+use calmix_core::softmax::argmax;
 
 use crate::calibrator::temperature::Temperature;
 use crate::checked;
 use crate::error::MetricsError;
 use crate::measure::{
-    Binned, Binning, ClassWise, Counts, Edges, ReliabilityBin, RiskCoverage, TopLabel, brier_of_rows,
-    confidence_gap, ece, mean_confidence, nll_of_rows, smooth_ece,
+    Binned, Binning, ClassRows, ClassWise, Counts, Edges, ReliabilityBin, RiskCoverage, TopLabel,
+    brier_of_rows, confidence_gap, ece, mean_confidence, nll_of_rows, smooth_ece,
 };
 
 /// The bin to which a confidence on an edge belongs: bins are `[a, b)`, and the last one includes 1.
@@ -48,6 +49,7 @@ pub(crate) struct PreparedRows {
     nll: Vec<f64>,
     brier: Vec<f64>,
     coverage: RiskCoverage,
+    pub(crate) classes: ClassRows,
 }
 
 impl PreparedRows {
@@ -62,6 +64,7 @@ impl PreparedRows {
         let brier = brier_of_rows(matrix, labels)?;
         let missed = |(row, &label): (&[f32], &u32)| rank(row, label as usize) >= TOP;
         let equal_mass = Binning::EqualMass { bins: bins(15) };
+        let predicted = logits.iter().map(|row| argmax(row) as u32).collect();
         Ok(Self {
             wrong: top_label.correct().iter().map(|right| !right).collect(),
             missed: logits.iter().zip(labels).map(missed).collect(),
@@ -73,6 +76,7 @@ impl PreparedRows {
             nll: nll_of_rows(logits, labels, temperature.value())?,
             brier,
             coverage: RiskCoverage::new(&top_label),
+            classes: ClassRows::new(labels.to_vec(), predicted, logits.width())?,
             top_label,
         })
     }
@@ -102,18 +106,6 @@ impl PreparedRows {
     /// Returns the fifteen bins of equal width of rows that all count once.
     pub(crate) fn bins(&self) -> Vec<ReliabilityBin> {
         self.fifteen.bins(&Counts::once(self.len()))
-    }
-
-    /// Returns the accuracy of each class; `None` for a class without rows.
-    pub(crate) fn class_accuracy(&self, labels: &[u32], classes: usize) -> Vec<Option<f64>> {
-        let mut of_class = vec![(0_u64, 0_u64); classes];
-        for (&label, &wrong) in labels.iter().zip(&self.wrong) {
-            if let Some((right, rows)) = of_class.get_mut(label as usize) {
-                *rows += 1;
-                *right += u64::from(!wrong);
-            }
-        }
-        of_class.into_iter().map(|(right, rows)| (rows > 0).then(|| right as f64 / rows as f64)).collect()
     }
 
     /// Computes the smooth ECE of rows that all count once. Other counts are not supported: each would need its own

@@ -18,7 +18,7 @@ import numpy as np
 import relplot
 import torch
 from netcal.metrics import ECE
-from sklearn.metrics import brier_score_loss
+from sklearn.metrics import balanced_accuracy_score, brier_score_loss, f1_score, precision_score, recall_score
 from torchmetrics.functional.classification import multiclass_calibration_error
 from torchmetrics.functional.classification.calibration_error import _ce_compute
 
@@ -134,6 +134,20 @@ def prediction_case(case):
         "torch_nll": torch.nn.functional.cross_entropy(torch.from_numpy(z).double() / temperature, y).item(),
         "netcal_class_wise": np.mean([netcal_ece(bins, p[:, k], labels == k) for k in range(classes)]),
         "netcal_logits_ece": netcal_ece(bins, softmax.max(1), softmax.argmax(1) == labels),
+        **by_class(labels, z.argmax(1)),
+    }
+
+
+def by_class(labels, predicted):
+    """Of the first class, nothing where it has no rows, or no predictions."""
+    first = {"labels": [0], "average": None, "zero_division": np.nan}
+    share = lambda found: "" if np.isnan(found[0]) else found[0]
+    return {
+        "sklearn_balanced_accuracy": balanced_accuracy_score(labels, predicted),
+        "sklearn_macro_f1": f1_score(labels, predicted, average="macro"),
+        "sklearn_recall": share(recall_score(labels, predicted, **first)),
+        "sklearn_precision": share(precision_score(labels, predicted, **first)),
+        "sklearn_f1": share(f1_score(labels, predicted, **first)),
     }
 
 

@@ -47,7 +47,7 @@ fn papers(comparison: &Comparison) -> String {
     for (measure, rows) in paper_layout(comparison, &comparison.rows) {
         text += "\\midrule\n";
         let mut title = format!("\\multirow{{{}}}{{*}}{{{}}}", rows.len(), measure.name());
-        let best = best(&rows);
+        let best = best(measure, &rows);
         for (row, (name, numbers)) in rows.into_iter().enumerate() {
             let numbers = numbers.into_iter().zip(&best).map(|(of, best)| match best {
                 Some(best) if *best == row => format!("{{\\boldmath {}}}", number(of)),

@@ -14,6 +14,9 @@ pub(super) enum TableNumber {
     Nothing,
 }
 
+/// The smallest difference of two errors that the tables can show.
+const SHOWN_DIFFERENCE: f64 = 5e-5;
+
 /// The rows of a measure with their names.
 pub(super) type MeasureRows = Vec<(String, Vec<TableNumber>)>;
 
@@ -52,14 +55,20 @@ pub(super) fn paper_layout(comparison: &Comparison, methods: &[String]) -> Vec<(
         (measure, rows)
     };
     let measured = |measure: &Measure| comparison.cells.iter().any(|cell| cell.measured(*measure).is_some());
-    Measure::ALL.into_iter().filter(measured).map(of).collect()
+    let is_uneven = comparison.cells.iter().any(|cell| {
+        let balanced = cell.measured(Measure::BalancedError);
+        balanced.is_some_and(|balanced| (balanced.mean - cell.error.mean).abs() >= SHOWN_DIFFERENCE)
+    });
+    let is_shown = |measure: &Measure| measured(measure) && (is_uneven || !measure.is_balanced());
+    Measure::ALL.into_iter().filter(is_shown).map(of).collect()
 }
 
-/// Finds our row with the lowest mean in each column; `None` if there is only one row, or a tie.
-pub(super) fn best(rows: &MeasureRows) -> Vec<Option<usize>> {
+/// Finds our row with the best mean in each column; `None` if there is only one row, or a tie.
+pub(super) fn best(measure: Measure, rows: &MeasureRows) -> Vec<Option<usize>> {
     let columns = rows.first().map_or(0, |(_, numbers)| numbers.len());
     let best_of = |column: usize| {
         let means = rows.iter().enumerate().filter_map(|(row, (_, numbers))| match numbers.get(column)? {
+            TableNumber::Ours(mean, ..) if measure == Measure::MacroF1 => Some((row, -*mean)),
             TableNumber::Ours(mean, ..) => Some((row, *mean)),
             _ => None,
         });
@@ -102,8 +111,8 @@ pub(super) fn differences(comparison: &Comparison, data: &[String], methods: &[S
 /// Returns the notes below the tables, which explain how to read them.
 pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
     let mut notes = vec![
-        "mean ± standard deviation over seeds, with the number of runs n in brackets; error and ECE (15 bins) in per cent, the \
-         debiased squared calibration error in per cent squared; before calibration unless marked calibrated; bold: the lowest \
+        "mean ± standard deviation over seeds, with the number of runs n in brackets; errors, F1 and ECE (15 bins) in per cent, the \
+         debiased squared calibration error in per cent squared; before calibration unless marked calibrated; bold: the best \
          mean of a column, which may be due to chance"
             .to_owned(),
     ];

@@ -73,7 +73,7 @@ fn settings_tables(comparison: &Comparison, data: &[String], methods: &[String])
     let head: Vec<String> = head.map(|cell| escaped(&cell)).collect();
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (measure, of_measure) in paper_layout(comparison, methods) {
-        let best = best(&of_measure);
+        let best = best(measure, &of_measure);
         for (row, (name, numbers)) in of_measure.into_iter().enumerate() {
             let numbers = numbers.into_iter().zip(&best).map(|(of, best)| match best {
                 Some(best) if *best == row => format!("**{}**", number(of)),

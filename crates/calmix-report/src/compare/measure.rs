@@ -30,7 +30,7 @@ pub struct ComparedRun {
     pub calibrated: Option<Metrics>,
 }
 
-/// A metric for comparison; lower is better.
+/// A metric for comparison; lower is better, except for macro F1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
@@ -38,6 +38,10 @@ pub enum Measure {
     Ece,
     /// The share of wrong predictions.
     Error,
+    /// The mean error of the classes.
+    BalancedError,
+    /// The mean F1 of the classes; higher is better.
+    MacroF1,
     /// The mean negative log-likelihood, in nats.
     Nll,
     /// The Brier score, summed over classes.
@@ -55,9 +59,11 @@ pub enum Measure {
 }
 
 impl Measure {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Ece,
         Self::Error,
+        Self::BalancedError,
+        Self::MacroF1,
         Self::Nll,
         Self::Brier,
         Self::Debiased,
@@ -75,6 +81,8 @@ impl Measure {
         match self {
             Self::Ece => "ECE",
             Self::Error => "Error",
+            Self::BalancedError => "balanced error",
+            Self::MacroF1 => "macro F1",
             Self::Nll => "NLL",
             Self::Brier => "Brier",
             Self::Debiased => "debiased squared CE",
@@ -88,10 +96,15 @@ impl Measure {
     /// Returns the scale of the tables: shares are in per cent, squared shares in per cent squared.
     pub(crate) fn scale(self) -> f64 {
         match self {
-            Self::Ece | Self::Error | Self::CalibratedEce => 100.0,
+            Self::Ece | Self::Error | Self::BalancedError | Self::MacroF1 | Self::CalibratedEce => 100.0,
             Self::Debiased | Self::CalibratedDebiased => 1e4,
             Self::Nll | Self::Brier | Self::CalibratedNll | Self::CalibratedBrier => 1.0,
         }
+    }
+
+    /// Returns whether it counts every class the same: of even classes, it repeats the error.
+    pub(super) fn is_balanced(self) -> bool {
+        matches!(self, Self::BalancedError | Self::MacroF1)
     }
 
     /// Returns the number of decimals in tables.
@@ -106,6 +119,8 @@ impl Measure {
         match self {
             Self::Ece => enough.then_some(run.metrics.ece_15),
             Self::Error => Some(run.metrics.error),
+            Self::BalancedError => run.metrics.balanced_error,
+            Self::MacroF1 => run.metrics.macro_f1,
             Self::Nll => Some(run.metrics.nll),
             Self::Brier => Some(run.metrics.brier),
             Self::Debiased => run.metrics.debiased_squared_error.filter(|_| enough),

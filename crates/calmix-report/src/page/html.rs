@@ -178,8 +178,9 @@ fn overview(report: &RunsReport) -> Markup {
             }
             p.notes {
                 "In brackets: 95% confidence intervals. They are exact for the error; those of the confidence gap follow \
-                 from them; those of the ECE are bootstrapped and lie slightly too high. The confidence gap is the mean \
-                 confidence minus the accuracy."
+                 from them; the others are bootstrapped, and those of the ECE lie slightly too high. The balanced error is the \
+                 mean error of the classes and macro F1 the mean of their F1: every class counts the same, however many \
+                 samples it has. The confidence gap is the mean confidence minus the accuracy."
             }
         }
         "\n"
@@ -244,6 +245,8 @@ fn measures(run: &RunReport) -> Vec<(&'static str, String)> {
     vec![
         ("calibration", calibrator),
         ("error", show(calibrated.or(raw), error)),
+        ("balanced error", show(calibrated.or(raw), balanced_error)),
+        ("macro F1", show(calibrated.or(raw), macro_f1)),
         ("confidence gap, points", show(raw, gap)),
         ("confidence gap, calibrated", show(calibrated, gap)),
         ("ECE, 15 bins", show(raw, ece)),
@@ -255,6 +258,16 @@ fn measures(run: &RunReport) -> Vec<(&'static str, String)> {
 
 fn error(metrics: &Metrics, _: Option<&Intervals>, samples: u64) -> String {
     measured(metrics.error, ExactIntervals::of(metrics, samples, LEVEL).map(|interval| interval.error))
+}
+
+fn balanced_error(metrics: &Metrics, within: Option<&Intervals>, _: u64) -> String {
+    let interval = within.and_then(|within| within.balanced_error);
+    metrics.balanced_error.map_or("–".to_owned(), |error| measured(error, interval))
+}
+
+fn macro_f1(metrics: &Metrics, within: Option<&Intervals>, _: u64) -> String {
+    let interval = within.and_then(|within| within.macro_f1);
+    metrics.macro_f1.map_or("–".to_owned(), |f1| measured(f1, interval))
 }
 
 fn gap(metrics: &Metrics, _: Option<&Intervals>, samples: u64) -> String {

@@ -1,7 +1,10 @@
 //! Error and calibration by class.
 
+use calmix_metrics::error::MetricsError;
+use calmix_metrics::measure::{ClassRows, ClassScores};
 use calmix_metrics::metrics::LEVEL;
-use calmix_metrics::stats::clopper_pearson;
+use calmix_metrics::predictions::Predictions;
+use calmix_metrics::stats::Estimate;
 use serde::Serialize;
 
 use super::view::{DataTable, PANEL_WIDTH, PlotView, TableCell};
@@ -21,6 +24,9 @@ pub struct ClassMetrics {
     pub error_low: Option<f64>,
     /// The upper end of that interval.
     pub error_high: Option<f64>,
+    /// Recall, precision and F1 before calibration.
+    #[serde(flatten)]
+    pub scores: ClassScores,
     /// The images predicted as this class, before and after calibration.
     pub named: BeforeAfter<PredictedClass>,
 }
@@ -36,32 +42,27 @@ pub struct PredictedClass {
 }
 
 /// Computes the metrics of every class, in the order of the classes.
+///
+/// # Errors
+/// If there is not one prediction per label, or a number is not that of a class.
 pub fn metrics(
-    classes: &[String],
-    labels: &[u32],
+    predictions: &Predictions,
     top_predictions: &BeforeAfter<TopPredictions>,
-) -> Vec<ClassMetrics> {
+) -> Result<Vec<ClassMetrics>, MetricsError> {
+    let Predictions { classes, labels, groups, .. } = predictions;
     let named = top_predictions.map(|top_predictions| named(top_predictions, classes.len()));
-    let wrong = |class: u32| {
-        let rows = labels
-            .iter()
-            .zip(top_predictions.before.top_label.correct())
-            .filter(|(label, _)| **label == class);
-        rows.fold((0, 0), |(n, wrong), (_, &right)| (n + 1, wrong + usize::from(!right)))
+    let predicted = top_predictions.before.predicted.clone();
+    let scores = ClassRows::new(labels.clone(), predicted, classes.len())?.scores(groups, LEVEL)?;
+    let of = |(number, (class, scores)): (usize, (&String, ClassScores))| ClassMetrics {
+        class: class.clone(),
+        samples: labels.iter().filter(|&&label| label as usize == number).count(),
+        error: scores.recall.map(|recall| 1.0 - recall.estimate),
+        error_low: scores.recall.map(|recall| 1.0 - recall.high),
+        error_high: scores.recall.map(|recall| 1.0 - recall.low),
+        scores,
+        named: named.map(|named| named.get(number).copied().unwrap_or_default()),
     };
-    let of = |(number, class): (usize, &String)| {
-        let (samples, wrong) = wrong(number as u32);
-        let interval = clopper_pearson(wrong, samples, LEVEL).ok();
-        ClassMetrics {
-            class: class.clone(),
-            samples,
-            error: interval.map(|interval| interval.estimate),
-            error_low: interval.map(|interval| interval.low),
-            error_high: interval.map(|interval| interval.high),
-            named: named.map(|named| named.get(number).copied().unwrap_or_default()),
-        }
-    };
-    classes.iter().enumerate().map(of).collect()
+    Ok(classes.iter().zip(scores).enumerate().map(of).collect())
 }
 
 /// Counts the predictions of each class, with their confidence and the number of correct ones.
@@ -94,28 +95,43 @@ pub(super) fn view(classes: &[ClassMetrics]) -> PlotView {
     } else {
         String::new()
     };
+    let estimate = |share: Estimate| share.estimate;
+    let low = |share: Estimate| share.low;
+    let high = |share: Estimate| share.high;
     let row = |class: &ClassMetrics| {
         let before = class.named.before;
         let after = class.named.after.unwrap_or_default();
         vec![
             TableCell::Text(class.class.clone()),
             TableCell::Count(class.samples as u64),
-            TableCell::share(class.error),
-            TableCell::share(class.error_low),
-            TableCell::share(class.error_high),
+            TableCell::share(class.scores.recall.map(estimate)),
+            TableCell::share(class.scores.recall.map(low)),
+            TableCell::share(class.scores.recall.map(high)),
             TableCell::Count(before.predictions as u64),
+            TableCell::share(class.scores.precision.map(estimate)),
+            TableCell::share(class.scores.precision.map(low)),
+            TableCell::share(class.scores.precision.map(high)),
+            TableCell::share(class.scores.f1),
             TableCell::share(before.confidence),
-            TableCell::share(before.right),
-            TableCell::share(after.confidence),
             TableCell::share(after.right),
+            TableCell::share(after.confidence),
         ]
+    };
+    let empty = classes.iter().filter(|class| class.samples == 0).count() as u64;
+    let left_out = match empty {
+        0 => String::new(),
+        _ => format!(
+            " {} no samples: their recall is undefined, and the balanced error leaves them out.",
+            if empty == 1 { "One class has".to_owned() } else { format!("{empty} classes have") }
+        ),
     };
     PlotView {
         name: "classes".to_owned(),
         title: "Which classes are hard, and where is the confidence wrong?".to_owned(),
         sentence: format!(
             "Left: the share of each class's samples that is misclassified, with 95% confidence intervals. Right: for the \
-             samples predicted as each class, the mean confidence and the share that is right; the two should be equal.{of}"
+             samples predicted as each class, the mean confidence and the share that is right; the two should be equal. The \
+             table has recall, precision and F1.{of}{left_out}"
         ),
         panels: vec![errors(&drawn), confidences(&drawn)],
         images: Vec::new(),
@@ -123,14 +139,17 @@ pub(super) fn view(classes: &[ClassMetrics]) -> PlotView {
             columns: vec![
                 "class",
                 "samples",
-                "error",
-                "error, 95% CI low",
-                "error, 95% CI high",
+                "recall",
+                "recall, 95% CI low",
+                "recall, 95% CI high",
                 "predictions",
+                "precision",
+                "precision, 95% CI low",
+                "precision, 95% CI high",
+                "F1",
                 "confidence",
-                "right",
+                "precision, calibrated",
                 "calibrated confidence",
-                "right, calibrated",
             ],
             rows: classes.iter().map(row).collect(),
         },

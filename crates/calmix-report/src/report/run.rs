@@ -191,7 +191,7 @@ impl EvaluatedRun {
                 &predictions.labels,
                 &top_predictions.last().predicted,
             ),
-            by_class: by_class::metrics(&predictions.classes, &predictions.labels, top_predictions),
+            by_class: by_class::metrics(predictions, top_predictions)?,
             examples,
         })
     }

@@ -24,6 +24,8 @@ type MetricRow = (&'static str, String, Option<String>);
 
 /// The width of the name column, unless the title is longer.
 const NAME_WIDTH: usize = 26;
+/// The difference of two shares that the tables can show.
+const SHOWN_DIFFERENCE: f64 = 0.000_5;
 /// The row of the Brier score.
 const BRIER: &str = "Brier";
 
@@ -226,7 +228,16 @@ pub fn short_table(evaluation: &Evaluation, kind: InputKind) -> String {
     let columns = MetricColumns::of(evaluation);
     // The Brier score repeats what error and NLL show.
     let rows = columns.rows().into_iter().filter(|(name, ..)| *name != BRIER);
-    columns.table(&title_of(evaluation, kind), rows)
+    columns.table(&title_of(evaluation, kind), rows) + &empty_classes(evaluation, kind)
+}
+
+/// Says which part of the classes the balanced error leaves out.
+fn empty_classes(evaluation: &Evaluation, kind: InputKind) -> String {
+    match evaluation.empty_classes {
+        0 => String::new(),
+        1 => format!("  one class has no {}s here: the balanced error leaves it out\n", kind.word()),
+        n => format!("  {n} classes have no {}s here: the balanced error leaves them out\n", kind.word()),
+    }
 }
 
 fn title_of(evaluation: &Evaluation, kind: InputKind) -> String {
@@ -236,6 +247,7 @@ fn title_of(evaluation: &Evaluation, kind: InputKind) -> String {
 
 fn evaluation_table(evaluation: &Evaluation, kind: InputKind) -> String {
     let mut text = MetricColumns::of(evaluation).with_words(&title_of(evaluation, kind));
+    text += &empty_classes(evaluation, kind);
     text += &too_few(&evaluation.metrics, evaluation.observations(), kind);
     if evaluation.split == EvalSet::OutOfFold {
         text += "  each label is evaluated by a head trained without it\n";
@@ -290,10 +302,19 @@ impl<'a> MetricColumns<'a> {
         let interval = |of: Option<&Intervals>, pick: fn(&Intervals) -> Interval| of.map(pick);
         let after =
             calibrated.map(|(metrics, _)| if keeps_labels { "unchanged".to_owned() } else { error(metrics) });
-        let mut rows = vec![
-            ("error", error(raw.0), after),
-            both("confidence gap, points", &|metrics, _| signed_gap(metrics, samples)),
-        ];
+        let mut rows = vec![("error", error(raw.0), after)];
+        let balanced = |(metrics, intervals): (&Metrics, Option<&Intervals>)| {
+            let error = metrics.balanced_error?;
+            // Of even classes, it repeats the error.
+            let is_uneven = (error - metrics.error).abs() >= SHOWN_DIFFERENCE;
+            is_uneven.then(|| percent(error, intervals.and_then(|intervals| intervals.balanced_error)))
+        };
+        if let Some(error) = balanced(raw) {
+            let after =
+                if keeps_labels { Some("unchanged".to_owned()) } else { calibrated.and_then(balanced) };
+            rows.push(("balanced error", error, after.filter(|_| calibrated.is_some())));
+        }
+        rows.push(both("confidence gap, points", &|metrics, _| signed_gap(metrics, samples)));
         if samples >= MIN_SAMPLES_FOR_ECE {
             rows.push(both("ECE, 15 bins", &|metrics, within| {
                 percent(metrics.ece_15, interval(within, |of| of.ece_15))
@@ -388,4 +409,48 @@ pub fn pseudo_labels(result: &RunResult) -> String {
 
 fn line(name: &str, width: usize, raw: &str, at: Option<&str>) -> String {
     format!("{}\n", format!("{name:<width$}  {raw:<24}  {}", at.unwrap_or_default()).trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use calmix_metrics::evaluate::evaluate;
+    use calmix_metrics::predictions::Predictions;
+
+    use super::*;
+
+    /// Predictions of class 0 for every label, among three classes.
+    fn evaluation(labels: Vec<u32>) -> Evaluation {
+        let predictions = Predictions {
+            step: 0,
+            split: EvalSet::Test,
+            model: EvalModel::Ema,
+            classes: ["a", "b", "c"].map(str::to_owned).to_vec(),
+            ids: (0..labels.len() as u64).collect(),
+            logits: [1.0, 0.0, 0.0].repeat(labels.len()),
+            labels,
+            groups: Vec::new(),
+        };
+        evaluate(&predictions, None, None).unwrap()
+    }
+
+    #[test]
+    fn balanced_error_is_shown_for_uneven_classes() {
+        let even = short_table(&evaluation(vec![0, 1, 2]), InputKind::Vector);
+        assert!(even.contains("  error ") && !even.contains("balanced"), "{even}");
+        let uneven = short_table(&evaluation(vec![0, 0, 0, 1, 2]), InputKind::Vector);
+        let row = uneven.lines().find(|line| line.starts_with("  balanced error ")).unwrap();
+        assert!(row.ends_with(" 66.7%"), "{uneven}");
+    }
+
+    #[test]
+    fn empty_classes_are_left_out_with_a_sentence() {
+        let one = short_table(&evaluation(vec![0, 0, 1]), InputKind::Vector);
+        assert!(one.contains("  one class has no vectors here: the balanced error leaves it out\n"), "{one}");
+        assert!(one.contains("  balanced error") && one.contains("50.0%"), "{one}");
+        let two = short_table(&evaluation(vec![0, 0]), InputKind::Vector);
+        assert!(
+            two.contains("  2 classes have no vectors here: the balanced error leaves them out\n"),
+            "{two}"
+        );
+    }
 }

@@ -1,7 +1,7 @@
 use calmix_core::rng::Domain;
 
 use super::*;
-use crate::measure::{Binning, ClassWise, nll_of_rows};
+use crate::measure::{Binning, ClassRows, ClassWise, nll_of_rows};
 use crate::metrics::METRICS;
 
 /// Logits that are right more often than not; every third row repeats the one before, for ties.
@@ -93,6 +93,12 @@ fn interval_of_one_measure_is_that_of_all() {
     let p = Matrix::new(&p, 100, 3).unwrap();
     let class_wise = ClassWise::new(p, &labels, Binning::default()).unwrap();
     assert_eq!(how.interval(100, Seed(3), |counts| class_wise.ece(counts)).unwrap(), all.class_wise_ece);
+    let predicted = logits.iter().map(|row| calmix_core::softmax::argmax(row) as u32).collect();
+    let classes = ClassRows::new(labels.clone(), predicted, 3).unwrap();
+    let balanced = |counts: &Counts| classes.means(counts).unwrap().balanced_error;
+    let f1 = |counts: &Counts| classes.means(counts).unwrap().macro_f1;
+    assert_eq!(how.interval(100, Seed(3), balanced).ok(), all.balanced_error);
+    assert_eq!(how.interval(100, Seed(3), f1).ok(), all.macro_f1);
     assert!(how.interval(1, Seed(3), |_| 0.0).is_err());
     assert!(how.interval(100, Seed(3), |_| f64::INFINITY).is_err());
 }
@@ -108,7 +114,8 @@ fn copies_do_not_narrow_the_intervals() {
         let rows = PreparedRows::new(rows, &labels, Temperature::IDENTITY).unwrap();
         let intervals = Intervals::of_rows(&rows, groups, Resampling::default(), Seed(1), &|| false);
         let intervals = intervals.unwrap().unwrap();
-        [intervals.error, intervals.nll].map(|interval| interval.high - interval.low)
+        [intervals.error, intervals.nll, intervals.balanced_error.unwrap()]
+            .map(|interval| interval.high - interval.low)
     };
     let groups: Vec<u32> = (0..600).map(|row| row / 10).collect();
     let alone = width(1, &[]);

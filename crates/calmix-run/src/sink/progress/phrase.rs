@@ -95,15 +95,7 @@ mod tests {
             mean_confidence,
             confidence_gap: mean_confidence - (1.0 - error),
             ece_15,
-            top_5_error: 0.0,
-            ece_10: 0.0,
-            adaptive_ece: 0.0,
-            class_wise_ece: 0.0,
-            smooth_ece: 0.0,
-            nll: 0.0,
-            brier: 0.0,
-            aurc: 0.0,
-            debiased_squared_error: None,
+            ..Metrics::default()
         };
         assert_eq!(
             confidence_in_words(&metrics(0.197, 0.892, 0.089), 1_000),
