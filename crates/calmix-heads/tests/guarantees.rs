@@ -201,6 +201,12 @@ fn weights_and_two_sets_keep_the_guarantees() {
     assert_kept(Cell { is_weighted: true, ..Cell::new(LabelCounts::Uneven) });
 }
 
+/// Labels drawn as they come, with one of each class at least: weights that balance such classes differ by up to fifty times.
+#[test]
+fn weights_of_rare_classes_keep_the_guarantees() {
+    assert_kept(Cell { is_weighted: true, ..Cell::new(LabelCounts::Drawn(100)) });
+}
+
 #[test]
 fn classes_with_one_label_count_against_the_guarantees() {
     assert_kept(Cell::new(LabelCounts::HalfSingle(8)));

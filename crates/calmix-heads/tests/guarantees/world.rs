@@ -22,14 +22,22 @@ pub(crate) enum LabelCounts {
     HalfSingle(usize),
     /// From 25 down to two.
     Uneven,
+    /// This number in all, drawn from long-tailed classes, of which the rarest is 50 times as rare as the most frequent; one at least
+    /// of each class.
+    Drawn(usize),
 }
 
+/// The parts of the classes of [`LabelCounts::Drawn`] among the vectors.
+const LONG_TAIL: [usize; CLASSES] = [500, 324, 210, 136, 88, 57, 37, 24, 15, 10];
+
 impl LabelCounts {
+    /// Returns the part of a class among the vectors: the number of its labels, unless these are drawn.
     fn of_class(self, class: usize) -> usize {
         match self {
             Self::HalfSingle(_) if class >= CLASSES / 2 => 1,
             Self::Even(count) | Self::HalfSingle(count) => count,
             Self::Uneven => [25, 20, 16, 13, 10, 8, 6, 5, 3, 2][class],
+            Self::Drawn(_) => LONG_TAIL[class],
         }
     }
 }
@@ -38,6 +46,8 @@ impl LabelCounts {
 pub(crate) struct World {
     pub(crate) classes: Vec<String>,
     counts: Vec<usize>,
+    /// The number of labels to draw; `None` if they are those of `counts`.
+    drawn: Option<usize>,
     means: Vec<f64>,
     seed: Seed,
 }
@@ -51,24 +61,26 @@ pub(crate) struct Drawn {
 }
 
 impl World {
-    pub(crate) fn drawn(counts: LabelCounts, draw: u64) -> Self {
+    pub(crate) fn drawn(counts_of: LabelCounts, draw: u64) -> Self {
         let seed = Seed(draw);
         let mut stream = seed.stream(Domain::Init, 0, 0);
         let scale = SEPARATION / (DIMENSIONS as f64).sqrt();
         let means = (0..CLASSES * DIMENSIONS).map(|_| scale * stream.normal()).collect();
-        let counts = (0..CLASSES).map(|class| counts.of_class(class)).collect();
+        let counts = (0..CLASSES).map(|class| counts_of.of_class(class)).collect();
         let classes = (0..CLASSES).map(|class| format!("class {class}")).collect();
-        Self { classes, counts, means, seed }
+        let drawn = if let LabelCounts::Drawn(labels) = counts_of { Some(labels) } else { None };
+        Self { classes, counts, drawn, means, seed }
     }
 
     /// The labelled vectors. Of each class this share is in pairs of near-duplicates.
     pub(crate) fn labelled(&self, in_pairs: f64, part: u64) -> Drawn {
-        let labels: Vec<u32> =
-            self.counts.iter().zip(0..).flat_map(|(&count, class)| vec![class; count]).collect();
         let mut stream = self.seed.stream(Domain::Init, 1, part);
+        let counts = self.label_counts(&mut stream);
+        let labels: Vec<u32> =
+            counts.iter().zip(0..).flat_map(|(&count, class)| vec![class; count]).collect();
         let mut drawn = self.vectors_of(labels, &mut stream);
         let mut first = 0;
-        for &count in &self.counts {
+        for &count in &counts {
             let pairs = (in_pairs * count as f64 / 2.0).round() as usize;
             for row in (first..first + count).step_by(2).take(pairs) {
                 drawn.groups[row + 1] = drawn.groups[row];
@@ -86,18 +98,30 @@ impl World {
     /// Vectors in the mix of the labels.
     pub(crate) fn mixed(&self, count: usize, part: u64) -> Drawn {
         let mut stream = self.seed.stream(Domain::Init, 1, part);
-        let all: usize = self.counts.iter().sum();
-        let mut labels = Vec::new();
-        for _ in 0..count {
-            let mut left = (stream.uniform() * all as f64) as usize;
-            let class = self.counts.iter().position(|&labels| {
-                let is_it = left < labels;
-                left = left.saturating_sub(labels);
-                is_it
-            });
-            labels.push(class.unwrap_or_default() as u32);
-        }
+        let labels = (0..count).map(|_| self.class(&mut stream)).collect();
         self.vectors_of(labels, &mut stream)
+    }
+
+    /// The number of labels of each class.
+    fn label_counts(&self, stream: &mut Stream) -> Vec<usize> {
+        let Some(labels) = self.drawn else { return self.counts.clone() };
+        let mut counts = vec![0; CLASSES];
+        for _ in 0..labels {
+            counts[self.class(stream) as usize] += 1;
+        }
+        counts.into_iter().map(|count| count.max(1)).collect()
+    }
+
+    /// Draws a class in the mix of the vectors.
+    fn class(&self, stream: &mut Stream) -> u32 {
+        let all: usize = self.counts.iter().sum();
+        let mut left = (stream.uniform() * all as f64) as usize;
+        let class = self.counts.iter().position(|&part| {
+            let is_it = left < part;
+            left = left.saturating_sub(part);
+            is_it
+        });
+        class.unwrap_or_default() as u32
     }
 
     fn vectors_of(&self, labels: Vec<u32>, stream: &mut Stream) -> Drawn {
