@@ -21,12 +21,25 @@ def imbalanced(classes, kept, draw):
     """Training rows: those of `kept`, and of the others a share per class that falls from 1 to a tenth, in a random order."""
     random = np.random.default_rng([draw, len(kept), 1])
     order = random.permutation(np.unique(classes))
-    rows = [kept]
+    others = np.setdiff1d(np.arange(TRAIN), kept)
+    return np.sort(np.concatenate([kept, long_tailed(others, classes, order, IMBALANCE, random)]))
+
+
+def long_tailed(rows, classes, order, ratio, random, least=0):
+    """Some of the rows: of each class a share that falls in this order from 1 to a RATIO-th, and at least so many."""
+    found = []
     for place, name in enumerate(order):
-        others = np.setdiff1d(np.flatnonzero(classes[:TRAIN] == name), kept)
-        share = IMBALANCE ** (-place / (len(order) - 1))
-        rows.append(random.choice(others, round(share * len(others)), replace=False))
-    return np.sort(np.concatenate(rows))
+        own = rows[classes[rows] == name]
+        share = ratio ** (-place / (len(order) - 1))
+        found.append(random.choice(own, max(least, round(share * len(own))), replace=False))
+    return np.sort(np.concatenate(found))
+
+
+def drawn_labels(rows, classes, count, least, random):
+    """The rows that keep their label: so many of each class at least, and the others at random, as they come."""
+    first = np.concatenate([random.choice(rows[classes[rows] == name], least, replace=False) for name in np.unique(classes)])
+    others = np.setdiff1d(rows, first)
+    return np.sort(np.concatenate([first, random.choice(others, count - len(first), replace=False)]))
 
 
 def with_foreign(classes, kept, draw):

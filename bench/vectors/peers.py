@@ -30,14 +30,23 @@ def projected(vectors, train=TRAIN):
 
 
 def measures(probabilities, truth):
-    """Error, NLL and ECE of 15 bins; no NLL if a row has no probability at all."""
+    """Error, NLL, ECE of 15 bins, and the mean error of the classes; no NLL if a row has no probability at all."""
     probabilities = probabilities.astype("float64")
     confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == truth
     bins = np.minimum((confidence * 15).astype(int), 14)
     gaps = [abs((confidence[bins == n] - right[bins == n]).sum()) for n in range(15)]
     own = probabilities[np.arange(len(truth)), truth]
     nll = float(-np.log(own).mean()) if (own > 0).all() else None
-    return {"error": float(1 - right.mean()), "nll": nll, "ece": float(sum(gaps) / len(truth))}
+    balanced = np.mean([1 - right[truth == name].mean() for name in np.unique(truth)])
+    return {"error": float(1 - right.mean()), "nll": nll, "ece": float(sum(gaps) / len(truth)), "balanced": float(balanced)}
+
+
+def plain_regression(vectors, pool, kept, classes, weight):
+    """LogisticRegression of scikit-learn (C = 10) on vectors that are centred by the pool and of unit length; returns its probabilities."""
+    mean = vectors[pool].mean(axis=0)
+    unit = lambda x: (x - mean) / np.maximum(np.linalg.norm(x - mean, axis=1, keepdims=True), 1e-12)
+    model = LogisticRegression(C=10, class_weight=weight, max_iter=2000).fit(unit(vectors[kept]), classes[kept])
+    return lambda rows: model.predict_proba(unit(vectors[rows]))
 
 
 def main():

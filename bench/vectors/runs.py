@@ -15,6 +15,21 @@ import numpy as np
 from draws import TRAIN, imbalanced, labelled, with_foreign
 
 
+def trained(run, vectors, labels, truth, draw):
+    """Trains on vectors with these labels, empty for those without one; the other vectors are test vectors of these classes."""
+    if (run / "result.json").exists():
+        return
+    run.parent.mkdir(parents=True, exist_ok=True)
+    table, file = (run.parent / f"{run.name}{ending}" for ending in [".csv", ".npy"])
+    lines = [f"{label},train\n" for label in labels] + [f"{label},test\n" for label in truth]
+    table.write_text("label,split\n" + "".join(lines))
+    np.save(file, vectors)
+    command = [os.environ.get("CALMIX", "calmix"), "train", "--features", file, "--labels", table]
+    options = ["--seed", str(draw), "--run-dir", run, "--threads", "1", "--set", "evaluate.bootstrap=0"]
+    subprocess.run([*command, *options, "--quiet"], check=True, stdout=sys.stderr)
+    file.unlink()
+
+
 def main():
     features, runs = map(Path, sys.argv[1:3])
     per_class, first, last = map(int, sys.argv[3:6])
@@ -22,11 +37,8 @@ def main():
     name = "-".join(filter(None, [features.name, unlabelled and Path(unlabelled).name]))
     classes = np.load(features / "classes.npy")
     vectors = np.load(features / "vectors.npy")
-    runs.mkdir(parents=True, exist_ok=True)
     for draw in range(first, last + 1):
         run = runs / f"{name}-{per_class}-{draw}"
-        if (run / "result.json").exists():
-            continue
         kept = labelled(classes, per_class, draw)
         rows = np.arange(TRAIN)
         foreign = vectors[:0]
@@ -37,15 +49,8 @@ def main():
             foreign = np.load(Path(unlabelled) / "vectors.npy", mmap_mode="r")[others]
         labels = np.full(TRAIN, "", dtype=object)
         labels[kept] = classes[kept]
-        lines = [f"{label},train\n" for label in labels[rows]] + [",train\n"] * len(foreign)
-        lines += [f"{label},test\n" for label in classes[TRAIN:]]
-        table, file = (runs / f"{run.name}{ending}" for ending in [".csv", ".npy"])
-        table.write_text("label,split\n" + "".join(lines))
-        np.save(file, np.concatenate([vectors[rows], foreign, vectors[TRAIN:]]))
-        command = [os.environ.get("CALMIX", "calmix"), "train", "--features", file, "--labels", table]
-        options = ["--seed", str(draw), "--run-dir", run, "--threads", "1", "--set", "evaluate.bootstrap=0"]
-        subprocess.run([*command, *options], check=True)
-        file.unlink()
+        table = np.concatenate([vectors[rows], foreign, vectors[TRAIN:]])
+        trained(run, table, [*labels[rows], *[""] * len(foreign)], classes[TRAIN:], draw)
 
 
 if __name__ == "__main__":
