@@ -192,7 +192,7 @@ fn photos_are_certified_and_verified() {
     let mut reader = csv::Reader::from_path(scene.path("certificate/review-1.csv")).unwrap();
     for row in reader.records().map(Result::unwrap) {
         let number: usize = row[0].trim_end_matches(".png").rsplit('/').next().unwrap().parse().unwrap();
-        answers.extend([&row[0], ",", if number % 2 == 0 { "cat" } else { "dog" }, ",audit\n"]);
+        answers.extend([&row[0], ",", if number.is_multiple_of(2) { "cat" } else { "dog" }, ",audit\n"]);
     }
     scene.write("answers.csv", answers.as_bytes());
     let audited = scene.run(&[&certify[..], &["--answers", "answers.csv"]].concat()).succeeds().stdout;
