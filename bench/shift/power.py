@@ -13,8 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-from calmix import Model
-
 CALMIX = os.environ.get("CALMIX", "calmix")
 PER_CLASS = 25
 SIZES = [50, 200, 1000]
@@ -25,6 +23,8 @@ def calmix(*arguments, folder):
 
 
 def train(source, folder):
+    from calmix import Model
+
     vectors, labels = np.load(source / "train.npy"), np.load(source / "train-labels.npy")
     rng = np.random.default_rng(0)
     rows = np.concatenate([rng.permutation(np.flatnonzero(labels == k))[:PER_CLASS] for k in np.unique(labels)])
@@ -44,8 +44,8 @@ def mix_rows(labels, n, rng):
     return np.concatenate([rng.choice(np.flatnonzero(labels == k), c) for k, c in zip(present, counts)])
 
 
-def main():
-    source, draws = Path(sys.argv[1]), int(sys.argv[2])
+def batches_of(source):
+    """For each kind of batch, a function of the number of rows and a generator that draws one."""
     clean, labels = np.load(source / "clean.npy"), np.load(source / "clean-labels.npy")
     known = {"train", "train-labels", "clean", "clean-labels"}
     kinds = {path.stem: np.load(path) for path in sorted(source.glob("*.npy")) if path.stem not in known}
@@ -58,6 +58,12 @@ def main():
                 return np.concatenate([rows[rng.choice(len(rows), strange, strange > len(rows))],
                                        clean[rng.choice(len(clean), n - strange, False)]])
             batches[f"{kind}, {share:.0%}"] = batch
+    return batches
+
+
+def main():
+    source, draws = Path(sys.argv[1]), int(sys.argv[2])
+    batches = batches_of(source)
     print("| batch | rows | applies | mix differs | void |\n|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         model = train(source, Path(folder))

@@ -9,17 +9,22 @@
 //! | are the samples unlike those of training? | Hotelling's T² of the mean features against the unlabelled samples, outside the span of the class means |
 //! | does the mix of classes differ? | the mean of the calibrated probabilities against that of the held-out labels |
 //!
-//! [`ClassShares`] estimates the mix of new samples.
+//! [`ClassShares`] estimates the mix of new samples. A [`ShiftAlarm`] watches batch after batch.
 //!
 //! Another mix of classes moves the mean of the features only within the span of the class means, so the first test hardly sees it.
 
+pub mod alarm;
+pub mod batch_means;
+mod capital;
 pub mod class_shares;
 pub mod detector;
 pub mod martingale;
+mod mean_test;
 pub mod reference;
 pub mod sums;
 mod whitening;
 
+pub use alarm::{Change, ShiftAlarm};
 pub use class_shares::{ClassShares, label_shares};
 pub use detector::{MIN_ROWS, NotChecked, ShiftDetector, ShiftTests, Verdict};
 pub use reference::{Reference, ReferenceFeatures};

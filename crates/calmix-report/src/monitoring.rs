@@ -9,7 +9,7 @@ use calmix_io::text::grouped;
 use crate::page::document;
 use crate::plot::monitored;
 
-pub use outcome::{LabelledError, MonitoredBatch, Monitoring};
+pub use outcome::{ChangeKind, LabelledError, MonitoredBatch, Monitoring};
 
 impl Monitoring {
     /// Describes the outcome in a sentence.
@@ -19,13 +19,17 @@ impl Monitoring {
         let void = self.batches.iter().filter(is_void).count();
         match (self.alarm, &self.not_compared) {
             (Some(batch), _) => format!(
-                "Alarm after batch {batch} of {}: its samples are no longer like those of the reference.",
-                self.batches.len()
+                "Alarm after batch {batch} of {}: its samples are no longer like those of the reference. {}",
+                self.batches.len(),
+                match self.changed {
+                    Some(ChangeKind::Mean) => "Their mean has moved.",
+                    _ => "The distances of single rows from the reference have changed.",
+                }
             ),
             (None, Some(why)) => format!("{} rows, not compared with a reference: {why}.", grouped(rows)),
-            // The ranks of single rows do not show that all of them have moved a little; the mean of a batch does.
             (None, None) if void > 0 => format!(
-                "No alarm by the ranks of single rows, but the verdict on {void} of {} batches alone is void: see `calmix predict`.",
+                "No alarm, but the verdict on {void} of {} batches alone is void, where one of a hundred is to be expected: see `calmix \
+                 predict`.",
                 self.batches.len()
             ),
             (None, None) => {

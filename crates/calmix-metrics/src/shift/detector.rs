@@ -2,6 +2,8 @@
 
 use calmix_core::rng::Seed;
 
+use super::batch_means::MeansMartingale;
+use super::mean_test::{MeanTest, remove_span, squared_distance};
 use super::reference::Reference;
 use super::sums::{BatchSums, ObservedRow};
 use super::whitening::{Whitening, span};
@@ -33,6 +35,8 @@ struct FeatureSpace {
     whitening: Whitening,
     /// An orthonormal basis of the class means.
     class_span: Vec<Vec<f64>>,
+    /// The test of a mean outside their span.
+    outside: MeanTest,
     /// The mean logarithm of the distances of the reference samples, each from a reference without it.
     usual_distance: f64,
     /// How far the logarithms of these distances are from their mean, ascending. Strange samples may be far from the others, or near
@@ -123,6 +127,15 @@ impl ShiftDetector {
     pub fn new_sums(&self) -> BatchSums {
         let dimensions = self.reference.features.as_ref().filter(|_| self.space.is_some());
         BatchSums::new(dimensions.map_or(0, |features| features.dimensions), self.reference.labels.classes)
+    }
+
+    /// Starts a martingale on the means of batches; returns it with the number of samples of the reference. `None` if features are not
+    /// compared.
+    pub(super) fn means_martingale(&self) -> Option<(MeansMartingale, usize)> {
+        let space = self.space.as_ref()?;
+        let width = self.reference.features.as_ref()?.dimensions;
+        let samples = space.distances.len();
+        Some((MeansMartingale::new(space.outside.clone(), space.class_span.clone(), width, samples), samples))
     }
 
     /// Compares a projected vector with the reference.
@@ -244,33 +257,30 @@ impl FeatureSpace {
         let class_span = span(&means, means.len().saturating_sub(1).min(width / 2));
         let n = features.len() as f64;
         let mut distances: Vec<f64> = Vec::with_capacity(features.len());
+        let mut squares_outside: Vec<f64> = Vec::with_capacity(features.len());
         for row in features.rows.chunks_exact(width) {
-            // The distance from the mean and covariance of the others, by the formula of Penny (1996).
-            let squares = squares(&whitened(row));
-            let left = ((n - 1.0) * (n - 1.0) - n * squares).max(f64::MIN_POSITIVE);
-            distances.push(log_length(squares * n * n * (n - 2.0) / ((n - 1.0) * left)));
+            let mut row = whitened(row);
+            distances.push(log_length(squared_distance(squares(&row), n)));
+            remove_span(&mut row, &class_span);
+            squares_outside.push(squares(&row));
         }
+        let outside = MeanTest::of_reference(&squares_outside, width - class_span.len());
         let usual_distance = distances.iter().sum::<f64>() / n;
         for distance in &mut distances {
             *distance = (*distance - usual_distance).abs();
         }
         distances.sort_by(f64::total_cmp);
-        Some(Self { whitening, class_span, usual_distance, distances })
+        Some(Self { whitening, class_span, outside, usual_distance, distances })
     }
 
     /// Computes the p-value of Hotelling's T² of a mean outside the span of the class means.
     fn strangeness(&self, mean: &[f64], rows: u64) -> f64 {
         let mut outside = mean.to_vec();
-        for direction in &self.class_span {
-            let product: f64 = outside.iter().zip(direction).map(|(x, d)| x * d).sum();
-            outside.iter_mut().zip(direction).for_each(|(x, d)| *x -= product * d);
-        }
+        remove_span(&mut outside, &self.class_span);
         let samples = self.distances.len() as f64;
-        let dimensions = (mean.len() - self.class_span.len()) as f64;
-        let statistic = squares(&outside) / (1.0 / rows as f64 + 1.0 / samples);
-        let degrees = samples - dimensions;
-        f_distribution::upper_tail(statistic * degrees / (dimensions * (samples - 1.0)), dimensions, degrees)
-            .unwrap_or(1.0)
+        let rows = rows as f64;
+        let t_squared = squares(&outside) / (1.0 / rows + 1.0 / samples);
+        self.outside.p_value(t_squared, samples - 1.0, [rows, samples])
     }
 }
 

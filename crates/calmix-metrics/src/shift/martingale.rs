@@ -30,21 +30,18 @@ use std::collections::BTreeMap;
 use calmix_core::rng::{Domain, Seed};
 use serde::{Deserialize, Serialize};
 
+use super::capital::{BETS, Capital, RATES};
 use crate::checked;
 use crate::error::MetricsError;
 
-/// The capital that is an alarm: with exchangeable samples it is ever reached with a probability of at most 1%.
-pub const ALARM: f64 = 100.0;
+pub use super::capital::ALARM;
 
 /// The smallest reference. With fewer scores, ranks say little about a change.
 pub const MIN_REFERENCE: usize = 50;
 
-/// The share of each capital that moves to other bets with every row: a low one keeps its capital over many uniform ranks, a high
-/// one follows a change within few rows.
-const JUMPS: [f64; 3] = [1e-4, 1e-3, 1e-2];
-
-/// The number of bets: none, on high scores, on low ones, on both ends, on the middle.
-const BETS: usize = 5;
+/// The shares of capital that move to other bets with every row. The bets are none, on high scores, on low ones, on both ends, on
+/// the middle.
+const MOVED: [f64; RATES] = [1e-4, 1e-3, 1e-2];
 
 /// The largest number of rows that are counted, so that counts are exact in f64.
 const MAX_ROWS: u64 = 1 << 53;
@@ -58,10 +55,8 @@ pub struct TestMartingale {
     reference: u64,
     rows: u64,
     batches: u64,
-    /// The capital of each bet, for each of [`JUMPS`], in units of e to the power of `ln_unit`.
-    capital: [[f64; BETS]; JUMPS.len()],
-    ln_unit: f64,
-    ln_highest: f64,
+    #[serde(flatten)]
+    capital: Capital,
     alarm_row: Option<u64>,
 }
 
@@ -79,16 +74,13 @@ impl TestMartingale {
         for &score in reference {
             *cells.entry(cell(score)).or_insert(0) += 1;
         }
-        let share = 1.0 / (BETS * JUMPS.len()) as f64;
         Ok(Self {
             seed,
             cells,
             reference: reference.len() as u64,
             rows: 0,
             batches: 0,
-            capital: [[share; BETS]; JUMPS.len()],
-            ln_unit: 0.0,
-            ln_highest: 0.0,
+            capital: Capital::new(),
             alarm_row: None,
         })
     }
@@ -120,41 +112,26 @@ impl TestMartingale {
         // −½ in the middle, 1 at both ends; its mean is zero.
         let ends = 1.5 * slope * slope - 0.5;
         let factors: [f64; BETS] = [1.0, 1.0 + slope, 1.0 - slope, 1.0 + 0.9 * ends, 1.0 - 0.9 * ends];
-        for (capital, jump) in self.capital.iter_mut().zip(JUMPS) {
-            let moved = jump * capital.iter().sum::<f64>() / BETS as f64;
-            for (capital, factor) in capital.iter_mut().zip(factors) {
-                *capital = ((1.0 - jump) * *capital + moved) * factor;
-            }
-        }
+        self.capital.bet(MOVED, factors);
         self.rows += 1;
-        let total = self.total();
-        if !(1e-100..1e100).contains(&total) {
-            self.capital.iter_mut().flatten().for_each(|capital| *capital /= total);
-            self.ln_unit += libm::log(total);
-        }
-        self.ln_highest = self.ln_highest.max(self.ln_capital());
         if self.alarm_row.is_none() && self.is_alarm() {
             self.alarm_row = Some(self.rows);
         }
     }
 
-    fn total(&self) -> f64 {
-        self.capital.iter().map(|capital| capital.iter().sum::<f64>()).sum()
-    }
-
     /// Returns the natural logarithm of the capital now; zero at the start.
     pub fn ln_capital(&self) -> f64 {
-        self.ln_unit + libm::log(self.total())
+        self.capital.ln()
     }
 
     /// Returns the natural logarithm of the highest capital so far.
     pub fn ln_highest(&self) -> f64 {
-        self.ln_highest
+        self.capital.ln_highest()
     }
 
     /// Returns whether the capital has ever reached [`ALARM`].
     pub fn is_alarm(&self) -> bool {
-        self.ln_highest >= libm::log(ALARM)
+        self.capital.is_alarm()
     }
 
     /// Returns the number of the row that raised the alarm, from 1 and in the order of the bets; `None` without an alarm.
@@ -181,14 +158,10 @@ impl TestMartingale {
     pub fn is_sound(&self) -> bool {
         let counted = self.cells.values().try_fold(0_u64, |sum, &count| sum.checked_add(count));
         let rows = self.reference.checked_add(self.rows);
-        let is_capital = |capital: &f64| capital.is_finite() && *capital >= 0.0;
-        let is_highest = self.ln_unit.is_finite() && self.ln_highest >= 0.0 && self.ln_highest.is_finite();
         counted == rows
             && rows.is_some_and(|rows| rows <= MAX_ROWS)
             && self.reference >= MIN_REFERENCE as u64
-            && self.capital.iter().flatten().all(is_capital)
-            && self.total() > 0.0
-            && is_highest
+            && self.capital.is_sound()
             && self.alarm_row.is_some() == self.is_alarm()
             && self.alarm_row.is_none_or(|row| row <= self.rows)
     }
@@ -284,8 +257,8 @@ mod tests {
         let after = (0..n).map(|at| {
             let mut martingale = start.clone();
             martingale.bet((f64::from(at) + 0.5) / f64::from(n));
-            assert!(martingale.capital.iter().flatten().all(|&capital| capital >= 0.0));
-            martingale.total()
+            assert!(martingale.capital.is_sound());
+            martingale.capital.total()
         });
         // The midpoint rule is off by a relative 1/n² for the squares.
         assert!((after.sum::<f64>() / f64::from(n) - 1.0).abs() < 1e-7);
@@ -383,10 +356,10 @@ mod tests {
         overflow.cells.insert(1, u64::MAX);
         let unsound = [
             TestMartingale { rows: 1, ..sound.clone() },
-            TestMartingale { capital: [[0.0; BETS]; JUMPS.len()], ..sound.clone() },
-            TestMartingale { capital: [[f64::NAN; BETS]; JUMPS.len()], ..sound.clone() },
-            TestMartingale { ln_highest: 5.0, ..sound.clone() },
-            TestMartingale { ln_unit: f64::INFINITY, ..sound.clone() },
+            TestMartingale { capital: Capital::of(0.0, 0.0, 0.0), ..sound.clone() },
+            TestMartingale { capital: Capital::of(f64::NAN, 0.0, 0.0), ..sound.clone() },
+            TestMartingale { capital: Capital::of(1.0, 0.0, 5.0), ..sound.clone() },
+            TestMartingale { capital: Capital::of(1.0, f64::INFINITY, 0.0), ..sound.clone() },
             overflow,
         ];
         assert!(unsound.iter().all(|state| !state.is_sound()));

@@ -12,10 +12,22 @@ pub struct Monitoring {
     pub batches: Vec<MonitoredBatch>,
     /// The first batch after which the alarm was raised, from 1; `None` without an alarm.
     pub alarm: Option<usize>,
+    /// What had changed by then.
+    pub changed: Option<ChangeKind>,
     /// Why samples were not compared with a reference; `None` if they were.
     pub not_compared: Option<String>,
     /// The error of the rows whose labels were given; `None` without labels.
     pub labelled: Option<LabelledError>,
+}
+
+/// What raised the alarm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChangeKind {
+    /// Single rows are more, or less, unusual than those of the reference.
+    Rows,
+    /// The mean of the rows has moved.
+    Mean,
 }
 
 /// One output.
@@ -32,7 +44,7 @@ pub struct MonitoredBatch {
     pub verdict: Option<String>,
     /// The share of rows that are stranger than 95% of the reference, of which 5% are expected.
     pub strange: Option<f64>,
-    /// The common logarithm of the martingale's capital after this batch; 2 is the alarm.
+    /// The common logarithm of the capital after this batch; 2 is the alarm.
     pub log10_capital: Option<f64>,
     /// The highest such logarithm so far.
     pub log10_highest: Option<f64>,

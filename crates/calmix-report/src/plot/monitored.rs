@@ -55,8 +55,8 @@ fn alarm(of: &Monitoring) -> Option<PlotView> {
     Some(PlotView {
         name: "alarm".to_owned(),
         title: "Are the samples like those of training?".to_owned(),
-        sentence: "Left, the capital of a gambler who bets that they are not: it reaches 100, the dashed line, with a probability of at \
-                   most 1% as long as they are, however many batches there are. Right, the share of samples that are stranger than 95% of \
+        sentence: "Left, the capital of gamblers who bet that they are not, one on single rows and one on the means of batches: it \
+                   reaches 100, the dashed line, with a probability of at most 1% as long as they are, however many batches there are. Right, the share of samples that are stranger than 95% of \
                    those of training; 5% are expected."
             .to_owned(),
         panels: vec![capital_panel(of, capital, last), share],
@@ -145,6 +145,7 @@ fn mix(of: &Monitoring) -> Option<PlotView> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::monitoring::ChangeKind;
 
     fn monitoring(batches: usize) -> Monitoring {
         let batch = |at: usize| MonitoredBatch {
@@ -162,6 +163,7 @@ mod tests {
             classes: ["cat", "dog", "</script>"].map(str::to_owned).to_vec(),
             batches: (0..batches).map(batch).collect(),
             alarm: (batches > 3).then_some(4),
+            changed: (batches > 3).then_some(ChangeKind::Mean),
             not_compared: None,
             labelled: None,
         }
@@ -180,9 +182,12 @@ mod tests {
     #[test]
     fn page_is_inert_and_says_what_was_found() {
         let page = monitoring(5).page();
-        for part in
-            ["Alarm after batch 4 of 5", "12.0% of the predictions are estimated to be wrong", "day-3.csv"]
-        {
+        for part in [
+            "Alarm after batch 4 of 5",
+            "Their mean has moved",
+            "12.0% of the predictions are estimated to be wrong",
+            "day-3.csv",
+        ] {
             assert!(page.contains(part), "{part}");
         }
         assert!(!page.contains("<script") && !page.contains("http://") && !page.contains("https://"));

@@ -3,18 +3,16 @@
 use std::path::Path;
 
 use anyhow::Result;
-use calmix_core::rng::Seed;
 use calmix_data::source::vectors::label_list::LabelList;
 use calmix_formats::labels::columns::LabelColumns;
 use calmix_formats::labels::predicted::read_predicted_labels;
 use calmix_io::error::FileError;
 use calmix_io::safe_open;
 use calmix_io::shown::{escaped, shown};
-use calmix_metrics::shift::martingale::TestMartingale;
 use calmix_metrics::shift::sums::{ONE, P_BINS};
-use calmix_metrics::shift::{BatchSums, ReferenceFeatures, ShiftDetector};
+use calmix_metrics::shift::{BatchSums, Change, ShiftAlarm, ShiftDetector};
 use calmix_metrics::stats::anytime_bound::ErrorBound;
-use calmix_report::monitoring::{LabelledError, MonitoredBatch, Monitoring};
+use calmix_report::monitoring::{ChangeKind, LabelledError, MonitoredBatch, Monitoring};
 use calmix_run::model_info::ModelInfo;
 use calmix_run::run::RunFile;
 use calmix_run::tensor_files::reference_file::{self, MAX_REFERENCE_BYTES};
@@ -47,32 +45,37 @@ struct OutputNote {
 pub(crate) fn monitor(args: &MonitorArgs) -> Result<Monitoring> {
     let files = ModelFiles::open(&args.run)?;
     let info = files.info();
-    let reference = reference(&files)?;
-    let (mut martingale, not_compared) = match reference {
-        Ok(samples) => (Some(TestMartingale::new(&reference_scores(samples), Seed(0))?), None),
+    let (detector, not_compared) = match detector(&files)? {
+        Ok(detector) => (Some(detector), None),
         Err(why) => (None, Some(why.to_owned())),
     };
+    let mut watch = detector.as_ref().map(ShiftAlarm::new).transpose()?.flatten();
     let mut batches = Vec::with_capacity(args.outputs.len());
     let mut alarm = None;
     for output in &args.outputs {
         let note = read_note(output, info)?;
         let Some(SavedSums { sums, .. }) = note.sums else { return Err(without_sums(output).into()) };
-        check(&sums, info, output)?;
-        if let Some(martingale) = martingale.as_mut() {
-            martingale.update(&scores(&sums))?;
-            if martingale.is_alarm() && alarm.is_none() {
-                alarm = Some(batches.len() + 1);
+        check(&sums, info, detector.as_ref(), output)?;
+        if let Some(watch) = watch.as_mut() {
+            watch.update(&sums)?;
+            if watch.is_alarm() && alarm.is_none() {
+                alarm = Some((batches.len() + 1, watch.change()));
             }
         }
-        batches.push(batch(output, &sums, note.verdict.as_ref(), martingale.as_ref()));
+        batches.push(batch(output, &sums, note.verdict.as_ref(), watch.as_ref()));
     }
     let labelled = args.labels.as_ref().map(|labels| labelled_error(args, labels)).transpose()?;
     let run = args.run.display().to_string();
-    Ok(Monitoring { run, classes: info.classes.clone(), batches, alarm, not_compared, labelled })
+    let changed = alarm.map(|(_, change)| match change {
+        Change::Rows => ChangeKind::Rows,
+        Change::Mean => ChangeKind::Mean,
+    });
+    let alarm = alarm.map(|(batch, _)| batch);
+    Ok(Monitoring { run, classes: info.classes.clone(), batches, alarm, changed, not_compared, labelled })
 }
 
-/// Returns the number of samples of the reference, or why there is none.
-fn reference(files: &ModelFiles) -> Result<Result<usize, &'static str>> {
+/// Reads the reference of a run that keeps features, or returns why there is none.
+fn detector(files: &ModelFiles) -> Result<Result<ShiftDetector, &'static str>> {
     let info = files.info();
     if info.reference.is_empty() {
         return Ok(Err("the run kept no reference; runs of earlier versions do not"));
@@ -87,29 +90,10 @@ fn reference(files: &ModelFiles) -> Result<Result<usize, &'static str>> {
     }
     let detector = reference_file::from_bytes(&bytes, info.classes.len(), None);
     let detector: ShiftDetector = detector.map_err(|problem| FileError::new(&path, problem))?;
-    let features = detector.reference().features.as_ref().filter(|_| detector.compares_features());
-    Ok(features.map(ReferenceFeatures::len).ok_or("the run kept too few unlabelled samples for a reference"))
-}
-
-/// Returns the scores of the reference: the bins of its p-values.
-///
-/// A new sample falls between any two of n reference samples, or outside of all, with the same probability, so there are n + 1
-/// equal p-values. As a sample's bin depends on the reference, so must the weight of the bin: then each new sample has a uniform rank
-/// among the reference and all earlier ones, whatever their number (Pólya's urn).
-fn reference_scores(samples: usize) -> Vec<f64> {
-    let p_values = (1..=samples + 1).map(|rank| rank as f64 / (samples + 1) as f64);
-    p_values.map(|p| score(((p * P_BINS as f64).ceil() as usize).saturating_sub(1).min(P_BINS - 1))).collect()
-}
-
-/// Returns the scores of the rows of a batch.
-fn scores(sums: &BatchSums) -> Vec<f64> {
-    let bins = sums.p_values.iter().enumerate();
-    bins.flat_map(|(bin, &count)| std::iter::repeat_n(score(bin), count as usize)).collect()
-}
-
-/// Returns the score of a bin of p-values: the lower the p-value, the higher.
-fn score(bin: usize) -> f64 {
-    (P_BINS - bin) as f64
+    if !detector.compares_features() {
+        return Ok(Err("the run kept too few unlabelled samples for a reference"));
+    }
+    Ok(Ok(detector))
 }
 
 /// Reads what the sidecar of an output says, and checks that its model is this one.
@@ -146,12 +130,13 @@ fn without_sums(output: &Path) -> CliError {
 }
 
 /// Refuses sums that contradict themselves, which a file may.
-fn check(sums: &BatchSums, info: &ModelInfo, output: &Path) -> Result<()> {
+fn check(sums: &BatchSums, info: &ModelInfo, detector: Option<&ShiftDetector>, output: &Path) -> Result<()> {
     let rows = |counts: &[u64]| counts.iter().try_fold(0_u64, |sum, &count| sum.checked_add(count));
     let classes = info.classes.len();
     let is_counted = sums.p_values.is_empty()
         || (sums.p_values.len() == P_BINS && rows(&sums.p_values) == Some(sums.rows));
     let is_sound = is_counted
+        && detector.is_none_or(|detector| detector.new_sums().has_shape_of(sums))
         && sums.rows <= MAX_ROWS
         && [sums.probabilities.len(), sums.predicted.len()] == [classes; 2]
         && rows(&sums.predicted) == Some(sums.rows);
@@ -170,7 +155,7 @@ fn batch(
     output: &Path,
     sums: &BatchSums,
     verdict: Option<&BatchVerdict>,
-    martingale: Option<&TestMartingale>,
+    watch: Option<&ShiftAlarm>,
 ) -> MonitoredBatch {
     let rows = sums.rows as f64;
     let mean = |sum: i64| sum as f64 / ONE / rows;
@@ -185,8 +170,8 @@ fn batch(
         verdict: verdict
             .and_then(|verdict| serde_json::to_value(verdict.verdict).ok()?.as_str().map(str::to_owned)),
         strange: (has_rows && !sums.p_values.is_empty()).then(|| strange as f64 / rows),
-        log10_capital: martingale.map(|martingale| log10(martingale.ln_capital())),
-        log10_highest: martingale.map(|martingale| log10(martingale.ln_highest())),
+        log10_capital: watch.map(|watch| log10(watch.ln_capital())),
+        log10_highest: watch.map(|watch| log10(watch.ln_highest())),
     }
 }
 

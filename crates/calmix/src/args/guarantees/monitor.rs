@@ -34,6 +34,8 @@ const FIELDS: &str = "\
 Fields of --json:
   run, classes   the run and its classes
   alarm          the first batch after which the alarm was raised, from 1; null without an alarm
+  changed        by then: rows if single rows are more or less unusual than those of the
+                 reference, mean if their mean has moved
   not_compared   why samples were not compared; null if they were
   labelled       with --labels: labels, wrong, low and high (bounds on the share of errors, each
                  except with a probability of 5%, after however many labels)
