@@ -11,6 +11,7 @@
 //! | do they fit into memory? | [`head_memory`] |
 //! | how does a run train its heads? | [`run_head`], with [`head_settings`] |
 //! | with which features are new samples compared? | `reference_features` |
+//! | are the unlabelled samples like the labelled ones? | `pool_comparison` |
 //! | how is a head evaluated, also after the run? | [`evaluate_head`] |
 //! | how is a classifier trained on vectors in memory, without a run? | [`vector_classifier`] |
 //! | which vectors do the samples have before any is labelled? | [`pool_vectors`] |
@@ -26,6 +27,7 @@ pub mod head_vectors;
 pub mod images;
 pub mod label_copies;
 mod label_weights;
+mod pool_comparison;
 pub mod pool_vectors;
 pub mod read_vectors;
 mod reference_features;

@@ -31,8 +31,7 @@ pub(crate) fn reference_features(
     projection: &Projection,
     stop: &AtomicBool,
 ) -> Result<Option<ReferenceFeatures>, HeadsError> {
-    // Samples that could not be read have no row.
-    let drawn: Vec<usize> = ids.iter().filter_map(|id| samples.ids.binary_search(id).ok()).collect();
+    let drawn = reference_rows(samples, ids);
     if drawn.len() < MIN_REFERENCE {
         return Ok(None);
     }
@@ -53,15 +52,12 @@ pub(crate) fn reference_features(
         features.of_projected(vector, &mut of_row);
         features.rows.extend(of_row.iter().map(|&number| number as f32));
     }
-    let calibrator = kept.calibrator.calibrator().map_or(&Calibrator::IDENTITY, |fitted| &fitted.calibrator);
     let mut sums = vec![0.0; classes * dimensions];
     let mut weights = vec![0.0; classes];
     for block in spread(&others, MAX_AVERAGED).chunks(BLOCK_ROWS) {
         HeadsError::check_stop(stop)?;
         let vectors = samples.unaugmented(block)?;
-        let logits = kept.trained.ema.forward(&vectors)?.logits;
-        let probabilities =
-            calibrator.probabilities(rows_of(&logits, classes)?).map_err(calmix_head::HeadError::from)?;
+        let probabilities = probabilities(kept, &vectors, classes)?;
         for (vector, probabilities) in vectors.chunks_exact(width).zip(probabilities.chunks_exact(classes)) {
             features.of_projected(vector, &mut of_row);
             for ((sums, weight), &probability) in
@@ -77,6 +73,22 @@ pub(crate) fn reference_features(
         features.class_means.extend(sums.iter().map(|sum| (sum / f64::max(weight, 1.0)) as f32));
     }
     Ok(Some(features))
+}
+
+/// Returns the rows of the samples of a reference. Samples that could not be read have none.
+pub(crate) fn reference_rows(samples: &HeadSamples<'_>, ids: &[u64]) -> Vec<usize> {
+    ids.iter().filter_map(|id| samples.ids.binary_search(id).ok()).collect()
+}
+
+/// Computes the calibrated probabilities of projected vectors by the kept head.
+pub(crate) fn probabilities(
+    kept: &FittedHead,
+    vectors: &[f32],
+    classes: usize,
+) -> Result<Vec<f32>, HeadsError> {
+    let calibrator = kept.calibrator.calibrator().map_or(&Calibrator::IDENTITY, |fitted| &fitted.calibrator);
+    let logits = kept.trained.ema.forward(vectors)?.logits;
+    Ok(calibrator.probabilities(rows_of(&logits, classes)?).map_err(calmix_head::HeadError::from)?)
 }
 
 /// Selects at most `max` rows, evenly spread.

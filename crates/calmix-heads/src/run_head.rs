@@ -25,7 +25,7 @@ use calmix_metrics::calibrator::temperature::Temperature;
 use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator};
 use calmix_metrics::predictions::{EvalSet, Predictions};
-use calmix_metrics::shift::ReferenceFeatures;
+use calmix_metrics::shift::{Reference, ReferenceFeatures};
 use calmix_recipe::Recipe;
 use calmix_run::event_writer::EventWriter;
 use calmix_run::events::{Event, Finished, Loss, Note, Starvation, Step};
@@ -40,6 +40,7 @@ use crate::evaluate_head::HeadEvaluator;
 use crate::head_settings::head_settings;
 use crate::label_copies::LabelCopies;
 use crate::label_weights::{label_weights, weights_note};
+use crate::pool_comparison::ComparedRows;
 use crate::reference_features::reference_features;
 
 /// Time between two progress reports of a fit.
@@ -85,13 +86,23 @@ impl HeadRun<'_> {
             let head = &kept.trained.ema;
             folded = folded_head_bytes(&vectors.projection, head, temperature, &samples.classes)?;
         }
+        let evaluation = FinalEvaluation::of(output)?;
+        let mut pool = None;
+        let mut features = None;
+        if let Some((reference, rows)) = reference {
+            let labels = evaluation.label_logits.clone().unwrap_or_default();
+            let reference = Reference { labels, features: Some(reference) };
+            pool = rows.compare(&reference)?;
+            features = reference.features;
+        }
         let model = ResultingModel {
             step,
             weights: head_bytes(&kept.trained.ema)?,
-            evaluation: FinalEvaluation::of(output)?,
+            evaluation,
             heads: choice,
             head: Some(vectors.info.clone()),
-            reference,
+            reference: features,
+            pool,
             draws: samples.label_draws()?,
         };
         let thumbnails = match (self.thumbnails)(&model.evaluation.examples) {
@@ -116,7 +127,7 @@ impl HeadRun<'_> {
     }
 
     /// Trains all heads on another thread, while this one reports the progress. Also returns what new samples are compared with.
-    fn fit(&mut self) -> Result<(HeadFit, Option<ReferenceFeatures>), HeadsError> {
+    fn fit(&mut self) -> Result<(HeadFit, Option<(ReferenceFeatures, ComparedRows)>), HeadsError> {
         let HeadEvaluator { recipe, samples: data, vectors, stop } = self.evaluator;
         let corrupt = recipe.loader.corrupt();
         let (rows, skipped) = vectors.training_rows(data, corrupt)?;
@@ -192,8 +203,12 @@ impl HeadRun<'_> {
         let fitted = fitted?;
         let mut reference = None;
         if let Some(kept) = fitted.head() {
-            let ids = data.needed().reference;
-            reference = reference_features(&samples, &rows, &ids, kept, &vectors.projection, stop)?;
+            let ids = &data.needed().reference;
+            if let Some(features) = reference_features(&samples, &rows, ids, kept, &vectors.projection, stop)?
+            {
+                let compared = ComparedRows::collect(&samples, &held_out, kept, ids, &features)?;
+                reference = Some((features, compared));
+            }
         }
         Ok((fitted, reference))
     }

@@ -17,7 +17,7 @@ use calmix_run::events::Finished;
 use calmix_run::label_draws::LabelDraws;
 use calmix_run::model_info::{HeadInfo, MAX_METADATA_BYTES, ModelInfo};
 use calmix_run::read;
-use calmix_run::result::{HeadChoice, RunResult, Visits};
+use calmix_run::result::{HeadChoice, PoolComparison, RunResult, Visits};
 use calmix_run::run::{Paths, Run, RunEnvironment, RunFile};
 use calmix_run::tensor_files::examples::Thumbnails;
 use calmix_run::tensor_files::reference_file;
@@ -55,6 +55,8 @@ pub struct ResultingModel {
     pub head: Option<HeadInfo>,
     /// The features of unlabelled samples that new samples are compared with, if the model is a head.
     pub reference: Option<ReferenceFeatures>,
+    /// The comparison of the unlabelled samples with the held-out labels, if there is such a reference.
+    pub pool: Option<PoolComparison>,
     /// How the labels were drawn.
     pub draws: LabelDraws,
 }
@@ -88,6 +90,7 @@ impl ResultFiles {
             uncalibrated: fitted.as_ref().and_then(Fitted::reason),
             evaluations,
             heads: model.heads,
+            pool: model.pool,
             visits: visits(recipe, samples, finished.step),
             finished: finished.clone(),
         };

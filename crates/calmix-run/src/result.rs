@@ -49,11 +49,44 @@ pub struct RunResult {
     /// The heads of a run on frozen features, if it trained several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heads: Option<HeadChoice>,
+    /// Whether the unlabelled samples are like the held-out labels; `None` if the run keeps no reference or no held-out labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<PoolComparison>,
     /// How often unlabelled samples were drawn; `None` without steps or unlabelled samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visits: Option<Visits>,
     /// The metrics under every selection rule.
     pub finished: Finished,
+}
+
+/// The comparison of the unlabelled samples with the held-out labels that the guarantees rest on.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PoolComparison {
+    /// The verdict.
+    pub verdict: PoolVerdict,
+    /// The number of labels that were compared, one of each group.
+    pub labels: u64,
+    /// The number of unlabelled samples that they were compared with.
+    pub unlabelled: u64,
+    /// The p-value of the test that the labels are samples like the unlabelled ones, weighted to have their mix of classes; `None`
+    /// if the weighted labels are worth fewer than 30.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strangeness: Option<f64>,
+    /// The p-value of the test that their mix of classes is the same.
+    pub mix: f64,
+}
+
+/// Whether the guarantees of a run hold for samples like its unlabelled ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PoolVerdict {
+    /// Nothing speaks against it.
+    Alike,
+    /// The mix of classes is another one.
+    MixDiffers,
+    /// The labels are unlike the unlabelled samples.
+    Unlike,
 }
 
 /// The mean number of times that a run drew each unlabelled sample: training dynamics are averages over these visits.

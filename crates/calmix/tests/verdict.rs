@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use calmix_core::rng::{Domain, Seed};
 use calmix_testkit::npy_file;
 use serde_json::Value;
 
@@ -57,6 +58,50 @@ impl Scene {
     fn note(&self, name: &str) -> Value {
         let file = self.path().join(format!("{name}.predict.json"));
         serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
+    }
+}
+
+/// A row of the class `class`. The numbers of `planted::vector` are too regular for the means of few rows.
+fn random_row(class: usize, row: usize) -> Vec<f32> {
+    let mut stream = Seed(1).stream(Domain::Bootstrap, class as u64, row as u64);
+    let centre = |n: usize| if n % 3 == class { 1.0 } else { 0.0 };
+    (0..WIDTH).map(|n| centre(n) + 3.0 * (stream.uniform() as f32 - 0.5)).collect()
+}
+
+/// 90 labels of classes in turns, with 2,600 unlabelled rows that are like them, in another mix of classes, or moved.
+#[test]
+fn pool_unlike_the_labels_is_named() {
+    // The classes of the unlabelled rows in turns; how far they have moved; what is said.
+    let pools: [(&[usize], f32, &str, &str); 3] = [
+        (&[0, 1, 2], 0.0, "alike", ""),
+        (&[0, 0, 0, 0, 1], 0.0, "mix-differs", "predict --mix estimate"),
+        (&[0, 1, 2], 0.6, "unlike", "unlabelled samples that are drawn at random"),
+    ];
+    for (classes, by, word, sentence) in pools {
+        let folder = tempfile::tempdir().unwrap();
+        let scene = Scene { folder };
+        let mut numbers: Vec<f32> = (0..LABELS).flat_map(|row| random_row(row % 3, row)).collect();
+        let pool = (LABELS..LABELS + 2_600).flat_map(|row| random_row(classes[row % classes.len()], row));
+        numbers.extend(pool.map(|number| number + by));
+        let file = npy_file::floats(&[numbers.len() / WIDTH, WIDTH], numbers);
+        fs::write(scene.path().join("train.npy"), file).unwrap();
+        write_labels(&scene.path().join("labels.csv"), 0, LABELS);
+        let train = ["train", "--features", "train.npy", "--labels", "labels.csv", "--run-dir", "run"];
+        let trained =
+            scene.run(&[&train[..], &["--set", "network.folds=4", "--set", "evaluate.bootstrap=0"]].concat());
+        // Without the line breaks of the terminal.
+        let trained = trained.split_whitespace().collect::<Vec<_>>().join(" ");
+        let result = fs::read(scene.path().join("run/result.json")).unwrap();
+        let result: Value = serde_json::from_slice(&result).unwrap();
+        let pool = &result["pool"];
+        assert_eq!((&pool["verdict"], &pool["unlabelled"]), (&word.into(), &260.into()), "{pool}");
+        // Near-duplicates count once.
+        assert!((85..=90).contains(&pool["labels"].as_u64().unwrap()), "{pool}");
+        assert!(trained.contains(sentence), "{word}: {trained}");
+        let sentences =
+            ["another mix of classes than the labels", "The labels are unlike the unlabelled samples"];
+        let said = sentences.iter().filter(|sentence| trained.contains(*sentence)).count();
+        assert_eq!(said, usize::from(word != "alike"), "{trained}");
     }
 }
 

@@ -106,6 +106,7 @@ fn overview_of_a_finished_run_has_the_selected_metrics() {
     for selection in [Selection::Last, Selection::Median] {
         let selected = finished.selected[&selection].clone();
         let result = RunResult {
+            pool: None,
             step: 10,
             selection,
             classes: vec!["a".into(), "b".into()],

@@ -10,7 +10,7 @@ use calmix_metrics::predictions::EvalSet;
 use calmix_recipe::Recipe;
 use calmix_run::read;
 use calmix_run::read::inspect;
-use calmix_run::result::Outcome;
+use calmix_run::result::{Outcome, PoolComparison, PoolVerdict};
 
 use crate::error::exit::Exit;
 use crate::output::format::{class_list, counted, grouped, shell_quoted};
@@ -111,7 +111,8 @@ fn result(run: &Path) -> Result<String> {
         let left_out = left_out.map(|text| sentence(&text) + "\n").unwrap_or_default();
         let basis = guarantee_basis(model.held_out.as_ref(), evaluation, model.label_draws);
         let curve = result.heads.as_ref().and_then(|heads| heads.learning_curve.as_ref());
-        let labels: Vec<String> = basis.into_iter().chain(curve.map(forecast)).collect();
+        let pool = result.pool.as_ref().and_then(pool_sentence);
+        let labels: Vec<String> = basis.into_iter().chain(pool).chain(curve.map(forecast)).collect();
         let labels = if labels.is_empty() { String::new() } else { sentence(&labels.join(" ")) + "\n" };
         format!("{verdict}\n\n{}{left_out}{labels}{reason}", metric_table::short_table(evaluation, kind))
     } else {
@@ -125,6 +126,23 @@ fn result(run: &Path) -> Result<String> {
         shell_quoted(run)
     );
     Ok(format!("{assessment}\n{written}\n{}", run_files::next_with_model(run)))
+}
+
+/// Describes how the unlabelled samples differ from the labels, and what to do; `None` if they do not.
+fn pool_sentence(pool: &PoolComparison) -> Option<String> {
+    match pool.verdict {
+        PoolVerdict::Alike => None,
+        PoolVerdict::MixDiffers => Some(
+            "The unlabelled samples have another mix of classes than the labels, as with labels in equal numbers: coverage and precision \
+             hold for the mix of the labels; `calmix predict --mix estimate` adapts to another one."
+                .to_owned(),
+        ),
+        PoolVerdict::Unlike => Some(
+            "The labels are unlike the unlabelled samples, so coverage and precision hold for samples like the labels alone: label \
+             unlabelled samples that are drawn at random."
+                .to_owned(),
+        ),
+    }
 }
 
 /// Names the labels that the out-of-fold metrics leave out, because no head of a fold was trained on their class; `None` if there

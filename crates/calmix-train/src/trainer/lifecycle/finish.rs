@@ -116,7 +116,16 @@ impl TrainLoop<'_> {
         }
         let Best { step, weights } = best;
         let draws = self.stepper.data.samples.label_draws()?;
-        Ok(ResultingModel { step, weights, evaluation, heads: None, head: None, reference: None, draws })
+        Ok(ResultingModel {
+            step,
+            weights,
+            evaluation,
+            heads: None,
+            head: None,
+            reference: None,
+            pool: None,
+            draws,
+        })
     }
 
     /// Writes the files of a finished run, its last event, and then the checkpoint that marks it as finished.
