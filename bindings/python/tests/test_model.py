@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -85,6 +86,17 @@ def test_frames_have_the_columns_of_the_command(of_vectors):
         holes = pd.DataFrame(vectors).astype("Float32")
         holes.iloc[3, 2] = pd.NA
         model.predict(holes)
+
+
+def test_frames_have_the_verdict(of_vectors):
+    folder, _, vectors = of_vectors
+    model = calmix.Model(folder / "model", threads=1)
+    verdict = asdict(model.predict(vectors).verdict)
+    assert verdict["verdict"]
+    assert model.predict_frame(pd.DataFrame(vectors)).attrs["verdict"] == verdict
+    pa = pytest.importorskip("pyarrow")
+    table = model.predict_frame(pa.table({str(number): column for number, column in enumerate(vectors.T)}))
+    assert json.loads(table.schema.metadata[b"verdict"]) == verdict
 
 
 def test_wrong_inputs_are_refused(of_vectors, tmp_path):

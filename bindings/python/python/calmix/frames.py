@@ -5,6 +5,7 @@ A library is recognised by the classes of what it is given, so nothing is import
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,17 @@ def answer_frame(
         raise ImportError("a data frame of these inputs is one of pandas: pip install pandas") from error
     index = getattr(like, "index", None) if library == "pandas" else None
     return pandas.DataFrame(columns, index=index)
+
+
+def with_verdict(frame: Any, verdict: dict[str, Any]) -> Any:
+    """The frame with a verdict on its rows, in `attrs` of pandas and in the metadata of PyArrow; Polars has no place for it."""
+    library = library_of(frame)
+    if library == "pandas":
+        # Plain values, which pandas writes to Parquet files.
+        frame.attrs["verdict"] = verdict
+    elif library == "pyarrow":
+        frame = frame.replace_schema_metadata({"verdict": json.dumps(verdict)})
+    return frame
 
 
 def _sets(names: list[Any], probabilities: NDArray[np.float32], members: NDArray[np.bool_]) -> list[list[Any]]:

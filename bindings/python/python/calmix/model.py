@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from calmix import _calmix
 from calmix.arrays import as_vectors
 from calmix.feature_sets import feature_sets, joined
-from calmix.frames import answer_frame, as_rows, values_of
+from calmix.frames import answer_frame, as_rows, values_of, with_verdict
 from calmix.model_notes import ModelNotes
 
 _Path = str | os.PathLike[str]
@@ -178,8 +178,10 @@ class Model:
         """Returns the answers as a data frame with the columns of `calmix predict --probabilities`.
 
         These are `label`, `confidence`, `set` (a list, the most probable class first), `abstain`, and `p(CLASS)` for each class.
-        The frame is one of Polars or PyArrow if `inputs` is, otherwise of pandas, with the index of `inputs` if it has one. The
-        verdict on the inputs as a whole is in `predict` alone.
+        The frame is one of Polars or PyArrow if `inputs` is, otherwise of pandas, with the index of `inputs` if it has one.
+
+        The verdict on the inputs as a whole, with the fields of `Verdict`, is in `frame.attrs["verdict"]` of pandas, and as JSON in
+        `table.schema.metadata[b"verdict"]` of PyArrow. Polars has no place for it: see `predict`.
 
         Parameters
         ----------
@@ -190,9 +192,10 @@ class Model:
         """
         answers = self.predict(inputs, batch=batch)
         classes = np.array(self.classes, dtype=object)
-        return answer_frame(
+        frame = answer_frame(
             inputs, classes, answers.label, answers.confidence, answers.probabilities, answers.set, answers.abstain
         )
+        return with_verdict(frame, asdict(answers.verdict))
 
     def predict(self, inputs: Any, *, batch: int = 64) -> Answers:
         """Returns the answers for images or vectors.
