@@ -15,7 +15,7 @@ import scipy.stats
 # Columns of `on_test`.
 ERROR, NLL, ECE, NLL_AT_T, ECE_AT_T = range(5)
 MIXUPS = {"none": "none", "random": "random", "calibratemix": "CalibrateMix", "calibratemix-soft": "CalibrateMix, soft"}
-TITLES = {"logistic-regression": "LR", "em": "EM", "balanced-em": "balanced EM", "lr-em": "LR + EM"}
+TITLES = {"logistic-regression": "LR", "em": "EM", "balanced-em": "balanced EM", "lr-em": "LR + EM", "neighbours": "neighbours", "lr-neighbours": "LR + neighbours"}
 
 
 def on_test(evaluations):

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-TITLES = {"logistic-regression": "LR", "em": "EM", "balanced-em": "balanced EM", "lr-em": "LR + EM"}
+TITLES = {"logistic-regression": "LR", "em": "EM", "balanced-em": "balanced EM", "lr-em": "LR + EM", "neighbours": "neighbours", "lr-neighbours": "LR + neighbours"}
 # Columns of `measured`.
 ERROR, NLL_RAW, ECE_RAW, NLL, ECE = range(5)
 

@@ -88,6 +88,8 @@ pub enum Domain {
     Monitor = 23,
     /// The order in which the rows of a certificate are audited.
     AuditOrder = 24,
+    /// The samples that a head on neighbours compares vectors with.
+    Landmark = 25,
 }
 
 impl Seed {

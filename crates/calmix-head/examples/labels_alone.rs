@@ -94,6 +94,7 @@ fn settings() -> HeadSettings {
         folds: FOLDS,
         candidates: Candidates::OneVector,
         labels_alone: false,
+        neighbours: false,
         log_every: 0,
         seed: Seed(1),
     }

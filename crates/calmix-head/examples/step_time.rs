@@ -61,6 +61,7 @@ fn main() -> Result<(), HeadError> {
             folds: 0,
             candidates: Candidates::Method,
             labels_alone: false,
+            neighbours: false,
             log_every: 0,
             seed: Seed(1),
         };

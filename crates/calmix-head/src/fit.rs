@@ -6,8 +6,8 @@
 //! head of its fold cannot know the class: it counts against the guarantees, and is left out of the calibrator and of the choice.
 //! Labels that were chosen rather than drawn at random are held out in the same way, but only to find wrong ones among them.
 //!
-//! [`Candidates`] are the head of a method or, with one vector per sample, mixtures of Gaussians and their average with logistic
-//! regression. A head trained on the labels alone is the control. The result is the head with the
+//! [`Candidates`] are the head of a method or, with one vector per sample, mixtures of Gaussians, a head on neighbours, and their
+//! averages with logistic regression. A head trained on the labels alone is the control. The result is the head with the
 //! lowest NLL of the labels out of fold. The control wins only if it is better by more than a standard error, or by more than two
 //! if there are many unlabelled samples: the heads of folds have fewer labels than the one they evaluate, which hurts methods
 //! that train on their own pseudo-labels more, and C of logistic regression is chosen on the very labels that compare it. So is
@@ -28,6 +28,7 @@ use calmix_metrics::predictions::Predictions;
 use calmix_metrics::stats::{Estimate, paired_t_test};
 
 use crate::error::HeadError;
+use crate::neighbours::Neighbours;
 use crate::parallel;
 use crate::progress::FitProgress;
 use crate::samples::{HeadSamples, TrainingRows, ValidationSamples};
@@ -109,7 +110,11 @@ pub fn fit(
     };
     let validation = validation.filter(is_enough);
     let has_unlabelled = settings.unlabelled_batch > 0 && !rows.unlabelled.is_empty();
-    let candidates = candidates(settings, has_unlabelled);
+    let mut neighbours = None;
+    if settings.candidates == Candidates::OneVector && settings.neighbours && has_unlabelled {
+        neighbours = Neighbours::new(&samples, rows, settings.seed, threads, progress)?;
+    }
+    let candidates = candidates(settings, has_unlabelled, neighbours);
     let folds = if validation.is_none() {
         folds(&samples, rows, fold_count(rows.labelled.len(), settings.folds), settings.seed)
     } else {
@@ -156,9 +161,10 @@ pub fn fit(
             heads.push(head);
         }
     }
-    if let Some((regression, mixture)) = to_average(&heads) {
-        let average = FittedHead::average(Candidate::LrEm, &heads[regression], &heads[mixture], progress)?;
-        heads.push(average);
+    for candidate in [Candidate::LrEm, Candidate::LrNeighbours] {
+        if let Some((first, second)) = to_average(candidate, &heads) {
+            heads.push(FittedHead::average(candidate, &heads[first], &heads[second], progress)?);
+        }
     }
     let mut fit = choose(heads, needed_standard_errors(rows));
     if settings.candidates == Candidates::OneVector && validation.is_none() {
@@ -182,7 +188,7 @@ fn jobs(rows: &TrainingRows, candidates: &[(Candidate, Training)], folds: &[Vec<
         let needs_unlabelled = match training {
             Training::Steps(settings) => settings.unlabelled_batch > 0,
             Training::LogisticRegression => false,
-            Training::GaussianMixture(_) => true,
+            Training::GaussianMixture(_) | Training::Neighbours(_) => true,
         };
         let rows = TrainingRows {
             labelled: rows.labelled.clone(),
@@ -246,11 +252,17 @@ fn nll_after_temperature(predictions: &Predictions) -> Result<Option<f64>, HeadE
     Ok(mean(&group_means(&nll, &predictions.groups)))
 }
 
-/// Returns the indices of logistic regression and the better mixture, if both were trained.
-fn to_average(heads: &[FittedHead]) -> Option<(usize, usize)> {
+/// Returns the indices of the heads that a candidate averages, if both were trained: logistic regression and the head on neighbours,
+/// or the better mixture.
+fn to_average(candidate: Candidate, heads: &[FittedHead]) -> Option<(usize, usize)> {
     let index = |candidate: Candidate| heads.iter().position(|head| head.candidate == candidate);
-    let [regression, plain, balanced] =
-        [Candidate::LogisticRegression, Candidate::Em, Candidate::BalancedEm].map(index);
+    let regression = index(Candidate::LogisticRegression);
+    match candidate {
+        Candidate::LrNeighbours => return Some((regression?, index(Candidate::Neighbours)?)),
+        Candidate::LrEm => {}
+        _ => return None,
+    }
+    let [plain, balanced] = [Candidate::Em, Candidate::BalancedEm].map(index);
     let (plain, balanced) = (plain?, balanced?);
     let nll = [heads[plain].mean_nll(), heads[balanced].mean_nll()];
     let mixture = if lowest(&nll) == Some(1) { balanced } else { plain };
@@ -267,9 +279,9 @@ fn curve_of_kept(
     progress: &FitProgress<'_>,
 ) -> Result<Option<LearningCurve>, HeadError> {
     let Some(kept) = fit.head() else { return Ok(None) };
-    let kept_parts = match (kept.candidate, to_average(&fit.heads)) {
-        (Candidate::LrEm, Some((regression, mixture))) => vec![&parts[regression], &parts[mixture]],
-        _ => vec![&parts[fit.selected]],
+    let kept_parts = match to_average(kept.candidate, &fit.heads) {
+        Some((first, second)) => vec![&parts[first], &parts[second]],
+        None => vec![&parts[fit.selected]],
     };
     learning_curve(kept, &kept_parts, (samples, rows, fold_count), settings.seed, threads, progress)
 }

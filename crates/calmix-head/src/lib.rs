@@ -11,7 +11,8 @@
 //!
 //! - what is trained on: [`samples`], [`sample_vectors`], [`projection`];
 //! - one head: [`network`], [`model`] with its projection, [`settings`], [`training`];
-//! - heads without steps: [`mod@logistic_regression`] on the labels alone, [`mod@gaussian_mixture`] on all samples;
+//! - heads without steps: [`mod@logistic_regression`] on the labels alone, [`mod@gaussian_mixture`] and [`neighbours`] on all
+//!   samples;
 //! - the choice among heads: [`mod@fit`], with its [`progress`];
 //! - the choice of samples to label first: [`typical_samples`].
 #![deny(unsafe_code)]
@@ -24,6 +25,7 @@ pub mod logistic_regression;
 pub mod loss;
 pub mod model;
 pub mod near_duplicates;
+pub mod neighbours;
 pub mod network;
 pub mod parallel;
 mod product;

@@ -197,7 +197,7 @@ impl Head {
 }
 
 /// Computes `vectors·weightᵀ + bias`.
-fn affine(vectors: &[f32], weight: &[f32], bias: &[f32]) -> Vec<f32> {
+pub(crate) fn affine(vectors: &[f32], weight: &[f32], bias: &[f32]) -> Vec<f32> {
     let to = bias.len();
     let width = weight.len() / to.max(1);
     let rows = vectors.len() / width.max(1);

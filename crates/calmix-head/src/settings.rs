@@ -14,7 +14,8 @@ pub enum Candidates {
     #[default]
     Method,
     /// The candidates for samples of one vector each, without weak and strong views: logistic regression on the labels alone, two
-    /// mixtures of Gaussians, and the average of both kinds. None of them is trained step by step: only the folds and the seed of
+    /// mixtures of Gaussians and the average of both kinds; with neighbours a head on them, and its average with logistic
+    /// regression. None of them is trained step by step: only the folds and the seed of
     /// the settings apply. A head on pseudo-labels with dropout as the strong view was tried and left out: it was slower by an
     /// order of magnitude, and its out-of-fold NLL was far below that on test images.
     OneVector,
@@ -53,6 +54,9 @@ pub struct HeadSettings {
     pub candidates: Candidates,
     /// Whether a head on the labels alone is trained too. With [`Candidates::OneVector`] it always is.
     pub labels_alone: bool,
+    /// Whether heads on neighbours are among the candidates, if there are not too many samples; only with
+    /// [`Candidates::OneVector`].
+    pub neighbours: bool,
     /// The number of steps between two entries of the training log; 0 for none.
     pub log_every: u64,
     /// The seed of all random draws.

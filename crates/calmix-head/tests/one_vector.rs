@@ -1,6 +1,7 @@
 //! Heads on one vector per sample: against other packages, against each other, and on input that has little to offer.
 
 mod golden;
+mod neighbours;
 mod scene;
 mod weights;
 
@@ -16,8 +17,14 @@ use calmix_metrics::predictions::EvalSet;
 
 use scene::{Scene, settings, with_progress};
 
-const ALL: [Candidate; 4] =
-    [Candidate::LogisticRegression, Candidate::Em, Candidate::BalancedEm, Candidate::LrEm];
+const ALL: [Candidate; 6] = [
+    Candidate::LogisticRegression,
+    Candidate::Em,
+    Candidate::BalancedEm,
+    Candidate::Neighbours,
+    Candidate::LrEm,
+    Candidate::LrNeighbours,
+];
 
 fn fit_all(scene: &Scene, rows: &TrainingRows, settings: &HeadSettings, threads: usize) -> HeadFit {
     with_progress(|progress| fit(scene.samples(), rows, None, settings, threads, progress)).expect("heads")
@@ -63,7 +70,7 @@ fn em_beats_logistic_regression_on_planted_clouds() {
     let rows = scene.rows(40);
     let fitted = fit_all(&scene, &rows, &settings(), 2);
     let errors: Vec<usize> = fitted.heads.iter().map(|head| errors(&head.trained.ema, &scene)).collect();
-    let [regression, em, balanced, ..] = errors[..] else { unreachable!("four heads") };
+    let [regression, em, balanced, ..] = errors[..] else { unreachable!("six heads") };
     assert!(em * 4 < regression * 3 && balanced * 4 < regression * 3, "{errors:?}");
     assert_ne!(fitted.selected, 0, "{errors:?}");
     let difference = fitted.nll_difference.expect("both kinds");
@@ -105,7 +112,8 @@ fn learning_curve_is_tested_on_random_labels_alone() {
 #[test]
 fn separable_labels_do_not_scale_up_the_average() {
     let scene = Scene::clouds(400, 24, 4, 0.1);
-    let fitted = fit_all(&scene, &scene.rows(16), &settings(), 1);
+    let settings = HeadSettings { neighbours: false, ..settings() };
+    let fitted = fit_all(&scene, &scene.rows(16), &settings, 1);
     assert!(fitted.heads.iter().all(|head| errors(&head.trained.ema, &scene) == 0));
     let largest = |head: &FittedHead| {
         head.trained.ema.numbers().iter().fold(0.0_f32, |largest, number| largest.max(number.abs()))
@@ -154,7 +162,7 @@ fn validation_samples_choose_among_all_candidates() {
     let settings = settings();
     let fitted = with_progress(|progress| {
         let fitted = fit(samples, &rows, Some(validation), &settings, 2, progress);
-        assert_eq!((progress.steps(), progress.total()), (3, 3));
+        assert_eq!((progress.steps(), progress.total()), (4, 4));
         fitted
     });
     let fitted = fitted.expect("heads");

@@ -90,6 +90,7 @@ pub(crate) fn settings(method: Method) -> HeadSettings {
         folds: 4,
         candidates: Candidates::Method,
         labels_alone: true,
+        neighbours: false,
         log_every: 10,
         seed: Seed(11),
     }

@@ -147,8 +147,11 @@ fn evaluate_again(
     evaluator: HeadEvaluator<'_>,
 ) -> Result<EvalOutput, HeadsError> {
     let HeadEvaluator { recipe, samples, vectors, .. } = evaluator;
-    let shape = vectors.info.shape(samples.classes.len());
-    let head = Some(vectors.info.clone());
+    let mut info = vectors.info.clone();
+    // Vectors do not say whether the head that was kept is one on neighbours.
+    info.neighbours = read::model_info(folder)?.head.map_or(0, |head| head.neighbours);
+    let shape = info.shape(samples.classes.len());
+    let head = Some(info);
     let (model, info) = read_model(folder, max_head_bytes(shape), recipe, samples, head)?;
     let path = Paths::new(folder).file(RunFile::Model)?;
     let head = read_head(&model, shape).map_err(|problem| FileError::new(path, problem))?;

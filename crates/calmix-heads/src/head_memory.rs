@@ -3,6 +3,7 @@
 use calmix_core::samples::Samples;
 use calmix_head::gaussian_mixture::MAX_PROBABILITIES;
 use calmix_head::logistic_regression::STRENGTHS;
+use calmix_head::neighbours;
 use calmix_io::process::memory::available_memory;
 use calmix_lifecycle::run_samples::NeededSamples;
 use calmix_metrics::calibrator::CalibratorKind;
@@ -20,6 +21,9 @@ const FITTED_COPIES: u64 = 3;
 const FITTED_WEIGHT_BYTES: u64 = 8 * (2 * 12 + 6);
 /// The heads per fold: one for each C of logistic regression, and two mixtures.
 const HEADS_PER_FOLD: u64 = STRENGTHS.len() as u64 + 2;
+/// Bytes per sample of a graph of neighbours and of the outputs of the hidden layer above it. The probabilities of its heads take no
+/// more than those of a mixture.
+const NEIGHBOUR_BYTES: u64 = 4 * 512 + 48 * 20;
 /// Copies of each number of a head: weights and EMA; or logits by row and as predictions.
 const HEAD_COPIES: u64 = 2;
 /// Copies in memory of the vectors that are only evaluated: in their table and in the split that is read from it.
@@ -86,9 +90,12 @@ impl HeadMemory {
         } else {
             Samples::bytes(&recipe.method, classes, needed.training.len())
         };
+        let has_neighbours = network.neighbours && neighbours::fits(needed.training.len(), classes);
+        let neighbours = if has_neighbours { samples * NEIGHBOUR_BYTES } else { 0 };
         let state = (SAMPLE_BYTES + 8 * heads + 16 * concurrent)
             .saturating_mul(samples)
-            .saturating_add(in_training.saturating_mul(concurrent));
+            .saturating_add(in_training.saturating_mul(concurrent))
+            .saturating_add(neighbours);
         let heads = WeightMemory::of(recipe, needed, dimensions, classes as u64);
         Self { samples, vectors: table.saturating_add(evaluated).saturating_add(fitted), state, heads }
     }

@@ -102,6 +102,7 @@ pub fn head_settings(recipe: &Recipe) -> HeadSettings {
         folds: network.folds as usize,
         candidates: if recipe.has_one_vector() { Candidates::OneVector } else { Candidates::Method },
         labels_alone: network.labels_alone,
+        neighbours: network.neighbours,
         log_every: recipe.log.every,
         seed: Seed(train.seed),
     }

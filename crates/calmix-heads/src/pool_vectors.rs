@@ -16,6 +16,7 @@ use calmix_lifecycle::run_images::RunImages;
 use calmix_lifecycle::run_samples::NeededSamples;
 use calmix_recipe::{Recipe, Resolved};
 use calmix_run::model_info::MAX_METADATA_BYTES;
+use calmix_run::read;
 use calmix_run::run::{Paths, RunFile};
 use calmix_run::sink::WorkProgress;
 use calmix_run::tensor_files::head_files::{max_head_bytes, read_head};
@@ -114,7 +115,9 @@ pub fn pool_logits(
     } else {
         features(recipe, FeaturePlace::Run(&paths), dataset, &needed, work)?
     };
-    let shape = vectors.info.shape(dataset.classes().len());
+    let mut info = vectors.info.clone();
+    info.neighbours = read::model_info(run)?.head.map_or(0, |head| head.neighbours);
+    let shape = info.shape(dataset.classes().len());
     let path = paths.file(RunFile::Model)?;
     let model = safe_open::read(&path, max_head_bytes(shape) + MAX_METADATA_BYTES)?;
     let head = read_head(&model, shape).map_err(|problem| FileError::new(path, problem))?;

@@ -82,6 +82,7 @@ pub(crate) fn vector_head_info(recipe: &Recipe, projection: &Projection) -> Resu
         features: projection.width() as u32,
         sets: sets_of(projection),
         dimensions: projection.dimensions() as u32,
+        neighbours: 0,
         backbone: String::new(),
         encoder: None,
         runtime: String::new(),

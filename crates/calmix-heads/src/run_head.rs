@@ -5,15 +5,17 @@
 //! last: a run that has it is finished.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use calmix_core::matrix::Matrix;
 use calmix_data::error::DataError;
 use calmix_data::loader::SkippedSample;
-use calmix_head::fit::{FittedHead, HeadFit, fit};
+use calmix_head::fit::{Candidate, FittedHead, HeadFit, fit};
+use calmix_head::neighbours;
 use calmix_head::progress::FitProgress;
-use calmix_head::samples::{HeadSamples, ValidationSamples};
+use calmix_head::samples::{HeadSamples, TrainingRows, ValidationSamples};
 use calmix_head::training::StepLog;
 use calmix_io::text::counted;
 use calmix_lifecycle::evaluation::EvalOutput;
@@ -86,6 +88,10 @@ impl HeadRun<'_> {
             let head = &kept.trained.ema;
             folded = folded_head_bytes(&vectors.projection, head, temperature, &samples.classes)?;
         }
+        let weights = head_bytes(&kept.trained.ema)?;
+        if let Some(note) = held_samples_note(kept, weights.len()) {
+            self.events.event(&Event::Note(note))?;
+        }
         let evaluation = FinalEvaluation::of(output)?;
         let mut pool = None;
         let mut features = None;
@@ -97,10 +103,10 @@ impl HeadRun<'_> {
         }
         let model = ResultingModel {
             step,
-            weights: head_bytes(&kept.trained.ema)?,
+            weights,
             evaluation,
             heads: choice,
-            head: Some(vectors.info.clone()),
+            head: Some(vectors.info.clone().of_shape(kept.trained.ema.shape())),
             reference: features,
             pool,
             draws: samples.label_draws()?,
@@ -143,6 +149,7 @@ impl HeadRun<'_> {
             mixup_off_note(recipe, rows.labelled.len(), data.classes.len()),
             self.copies.note(),
             weights_note(&weights, &labels, recipe.has_one_vector()),
+            no_neighbours_note(recipe, &rows, data.classes.len()),
         ];
         for note in notes.into_iter().flatten() {
             self.events.event(&Event::Note(note))?;
@@ -338,6 +345,35 @@ fn mixup_off_note(recipe: &Recipe, labels: usize, classes: usize) -> Option<Note
         "with many labels a temperature alone is as good or better; to mix all the same, set the key to 0"
             .to_owned();
     (!mixup.applies_to(labels, classes)).then_some(Note { step: 0, text, hint })
+}
+
+/// Notes that there are too many samples for heads on neighbours.
+fn no_neighbours_note(recipe: &Recipe, rows: &TrainingRows, classes: usize) -> Option<Note> {
+    let samples = rows.labelled.iter().chain(&rows.unlabelled).collect::<BTreeSet<_>>().len();
+    let is_wanted = recipe.network.neighbours && recipe.has_one_vector() && !rows.unlabelled.is_empty();
+    if !is_wanted || neighbours::fits(samples, classes) {
+        return None;
+    }
+    let text = format!(
+        "no heads on neighbours: {samples} samples of {classes} classes are too many (up to {} samples)",
+        neighbours::MAX_ROWS
+    );
+    let hint =
+        "train on fewer unlabelled samples (labels.unlabelled_count), or set network.neighbours = false";
+    Some(Note { step: 0, text, hint: hint.to_owned() })
+}
+
+/// Notes that the model holds vectors of samples, and how large it is, if it is a head on neighbours.
+fn held_samples_note(kept: &FittedHead, bytes: usize) -> Option<Note> {
+    if !matches!(kept.candidate, Candidate::Neighbours | Candidate::LrNeighbours) {
+        return None;
+    }
+    let text = format!(
+        "the model is a head on neighbours: model.safetensors holds vectors of training samples ({:.1} MB)",
+        bytes as f64 / 1e6
+    );
+    let hint = "network.neighbours = false leaves such heads out; the model is then linear".to_owned();
+    Some(Note { step: 0, text, hint })
 }
 
 /// Returns the warning about samples without features, if any.

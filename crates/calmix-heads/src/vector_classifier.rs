@@ -243,7 +243,7 @@ fn model_info(
 ) -> Result<(ModelInfo, LabelLogits), HeadsError> {
     let mut labels = LabelLogits::default();
     let mut info = ModelInfo::new(recipe, classes, None, &head_bytes(&kept.trained.ema)?);
-    info.head = Some(vector_head_info(recipe, projection)?);
+    info.head = Some(vector_head_info(recipe, projection)?.of_shape(kept.trained.ema.shape()));
     if let Some(calibrator) = kept.calibrator.calibrator() {
         let stop = || stop.load(Ordering::Relaxed);
         let scored =

@@ -68,7 +68,8 @@ fn simulated(cell: Cell, draw: u64, outcomes: &mut Outcomes) {
     if cell.has_views {
         vectors = world.with_views(&vectors);
     }
-    let settings = Layers::new().recipe("vectors").set(&format!("train.seed={draw}"));
+    let settings = Layers::new().recipe("vectors").set("network.neighbours=true");
+    let settings = settings.set(&format!("train.seed={draw}"));
     let weights = if cell.is_weighted { weights_of(&labels) } else { Vec::new() };
     let recipe = recipe(settings.set(&format!("train.steps={STEPS}")), views).unwrap();
     let samples = LabelledVectors {
@@ -110,6 +111,8 @@ fn name(candidate: Candidate) -> &'static str {
         Candidate::Em => "EM",
         Candidate::BalancedEm => "balanced EM",
         Candidate::LrEm => "average",
+        Candidate::Neighbours => "neighbours",
+        Candidate::LrNeighbours => "average with neighbours",
     }
 }
 

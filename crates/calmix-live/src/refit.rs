@@ -67,6 +67,7 @@ pub fn refit(request: &Request) -> Result<Answer, String> {
         folds,
         candidates: Candidates::OneVector,
         labels_alone: false,
+        neighbours: false,
         log_every: 0,
         seed,
     };

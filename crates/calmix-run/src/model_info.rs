@@ -98,6 +98,9 @@ pub struct PixelFormat {
     pub std: [f64; 3],
 }
 
+/// The largest number of units of a head on neighbours that is read: what a model file says decides how much is allocated.
+const MAX_NEIGHBOURS: u32 = 1 << 17;
+
 /// A model that is a head on a frozen backbone: `network` is then the backbone, and the weights are the head's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeadInfo {
@@ -116,6 +119,9 @@ pub struct HeadInfo {
     pub sets: Vec<u32>,
     /// The number of features after the projection.
     pub dimensions: u32,
+    /// The number of units of the hidden layer of a head on neighbours; 0 if it is the head of `kind`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub neighbours: u32,
     /// The BLAKE3 of `backbone.safetensors` or `backbone.onnx`, in hexadecimal; empty if there is no backbone, because the
     /// head reads vectors.
     pub backbone: String,
@@ -129,7 +135,18 @@ pub struct HeadInfo {
 impl HeadInfo {
     /// Returns the sizes of the head for this number of classes.
     pub fn shape(&self, classes: usize) -> HeadShape {
-        HeadShape { width: self.dimensions as usize, hidden: self.kind.hidden(), classes }
+        let hidden = match self.neighbours {
+            0 => self.kind.hidden(),
+            units => Some(units.min(MAX_NEIGHBOURS) as usize),
+        };
+        HeadShape { width: self.dimensions as usize, hidden, classes }
+    }
+
+    /// Describes a head that may have another hidden layer than `kind`: one on neighbours.
+    #[must_use]
+    pub fn of_shape(self, shape: HeadShape) -> Self {
+        let units = shape.hidden.filter(|_| shape.hidden != self.kind.hidden()).unwrap_or_default();
+        Self { neighbours: units as u32, ..self }
     }
 
     /// Returns whether both describe the same head. Versions of a runtime only affect the last bits of features, so they may
@@ -404,6 +421,7 @@ mod tests {
                         runtime: String::new(),
                         features: 1_280,
                         dimensions: 256,
+                        neighbours: 0,
                         backbone: String::new(),
                         encoder: None,
                         projection: String::new(),

@@ -136,6 +136,10 @@ pub enum HeadName {
     BalancedEm,
     /// The average of logistic regression and the better mixture.
     LrEm,
+    /// A head on nearest neighbours.
+    Neighbours,
+    /// The average of logistic regression and the head on neighbours.
+    LrNeighbours,
 }
 
 impl HeadChoice {
@@ -159,14 +163,24 @@ impl From<Candidate> for HeadName {
             Candidate::Em => Self::Em,
             Candidate::BalancedEm => Self::BalancedEm,
             Candidate::LrEm => Self::LrEm,
+            Candidate::Neighbours => Self::Neighbours,
+            Candidate::LrNeighbours => Self::LrNeighbours,
         }
     }
 }
 
 impl HeadName {
     /// All names.
-    pub const ALL: [Self; 6] =
-        [Self::Recipe, Self::LabelsAlone, Self::LogisticRegression, Self::Em, Self::BalancedEm, Self::LrEm];
+    pub const ALL: [Self; 8] = [
+        Self::Recipe,
+        Self::LabelsAlone,
+        Self::LogisticRegression,
+        Self::Em,
+        Self::BalancedEm,
+        Self::LrEm,
+        Self::Neighbours,
+        Self::LrNeighbours,
+    ];
 
     /// Returns its name in files.
     pub fn name(self) -> &'static str {
@@ -177,6 +191,8 @@ impl HeadName {
             Self::Em => "em",
             Self::BalancedEm => "balanced-em",
             Self::LrEm => "lr-em",
+            Self::Neighbours => "neighbours",
+            Self::LrNeighbours => "lr-neighbours",
         }
     }
 
@@ -189,6 +205,8 @@ impl HeadName {
             Self::Em => "EM",
             Self::BalancedEm => "balanced EM",
             Self::LrEm => "LR + EM",
+            Self::Neighbours => "neighbours",
+            Self::LrNeighbours => "LR + neighbours",
         }
     }
 
@@ -198,7 +216,8 @@ impl HeadName {
             Self::Recipe => "the recipe's head",
             Self::LabelsAlone => "the head trained on the labels alone",
             Self::LogisticRegression => "logistic regression on the labels alone",
-            Self::Em | Self::BalancedEm | Self::LrEm => self.title(),
+            Self::Neighbours => "the head on neighbours",
+            Self::Em | Self::BalancedEm | Self::LrEm | Self::LrNeighbours => self.title(),
         }
     }
 

@@ -10,6 +10,7 @@ mod interrupted;
 mod killed_commands;
 mod labelled_vectors;
 mod model_files;
+mod neighbours;
 mod planted;
 mod predict_vectors;
 mod sweep_vectors;

@@ -37,6 +37,7 @@ pub(crate) fn write_model(
             runtime: String::new(),
             features: projection.width() as u32,
             dimensions: projection.dimensions() as u32,
+            neighbours: 0,
             backbone: String::new(),
             encoder: None,
             projection: ModelInfo::hash(&below),

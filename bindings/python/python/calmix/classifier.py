@@ -32,7 +32,7 @@ class Candidate:
     """A head that was trained and compared with others."""
 
     name: str
-    """`logistic-regression`, `em`, `balanced-em` or `lr-em`; with views `recipe` or `labels-alone`."""
+    """`logistic-regression`, `em`, `balanced-em`, `lr-em`, `neighbours` or `lr-neighbours`; with views `recipe` or `labels-alone`."""
     uses_unlabelled: bool
     """Whether it was trained on samples without labels too."""
     kept: bool

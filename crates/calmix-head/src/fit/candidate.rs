@@ -1,5 +1,7 @@
 //! The heads that are compared, and how each is trained.
 
+use std::sync::Arc;
+
 use calmix_core::mixup::Pairing;
 use calmix_core::pseudo::Base;
 use calmix_metrics::margins::SampleMargins;
@@ -7,6 +9,7 @@ use calmix_metrics::margins::SampleMargins;
 use crate::error::HeadError;
 use crate::gaussian_mixture::{GaussianMixture, gaussian_mixture};
 use crate::logistic_regression::{MIN_GAIN, STRENGTHS, logistic_regression};
+use crate::neighbours::Neighbours;
 use crate::network::Head;
 use crate::progress::FitProgress;
 use crate::samples::{HeadSamples, TrainingRows};
@@ -28,6 +31,10 @@ pub enum Candidate {
     BalancedEm,
     /// The average of logistic regression and the better of the mixtures.
     LrEm,
+    /// A head that labels spread to over a graph of nearest neighbours.
+    Neighbours,
+    /// The average of logistic regression and the head on neighbours.
+    LrNeighbours,
 }
 
 impl Candidate {
@@ -43,10 +50,15 @@ pub(crate) enum Training {
     Steps(Box<HeadSettings>),
     LogisticRegression,
     GaussianMixture(GaussianMixture),
+    Neighbours(Arc<Neighbours>),
 }
 
-/// Returns the heads to train. [`Candidate::LrEm`] is not among them: it is the average of two others.
-pub(crate) fn candidates(settings: &HeadSettings, has_unlabelled: bool) -> Vec<(Candidate, Training)> {
+/// Returns the heads to train. [`Candidate::LrEm`] and [`Candidate::LrNeighbours`] are not among them: they are averages of two others.
+pub(crate) fn candidates(
+    settings: &HeadSettings,
+    has_unlabelled: bool,
+    neighbours: Option<Neighbours>,
+) -> Vec<(Candidate, Training)> {
     let configured = (Candidate::Settings, Training::Steps(Box::new(*settings)));
     match settings.candidates {
         Candidates::Method => {
@@ -61,6 +73,9 @@ pub(crate) fn candidates(settings: &HeadSettings, has_unlabelled: bool) -> Vec<(
                 candidates.push((Candidate::Em, plain));
                 let balanced = Training::GaussianMixture(GaussianMixture::BALANCED);
                 candidates.push((Candidate::BalancedEm, balanced));
+            }
+            if let Some(neighbours) = neighbours {
+                candidates.push((Candidate::Neighbours, Training::Neighbours(Arc::new(neighbours))));
             }
             candidates
         }
@@ -89,7 +104,7 @@ impl Training {
     pub(crate) fn steps(&self) -> u64 {
         match self {
             Self::Steps(settings) => settings.steps,
-            Self::LogisticRegression | Self::GaussianMixture(_) => 1,
+            Self::LogisticRegression | Self::GaussianMixture(_) | Self::Neighbours(_) => 1,
         }
     }
 
@@ -104,6 +119,7 @@ impl Training {
             Self::Steps(settings) => return Ok(vec![train_checked(samples, rows, settings, progress)?]),
             Self::LogisticRegression => logistic_regression(samples, rows, &STRENGTHS, MIN_GAIN, progress)?,
             Self::GaussianMixture(settings) => vec![gaussian_mixture(samples, rows, *settings, progress)?],
+            Self::Neighbours(neighbours) => vec![neighbours.head(&samples, rows, progress)?],
         };
         progress.step();
         Ok(heads.into_iter().map(TrainedHead::without_steps).collect())

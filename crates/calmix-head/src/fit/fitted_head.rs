@@ -12,7 +12,7 @@ use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
 
 use super::candidate::Candidate;
 use crate::error::HeadError;
-use crate::network::Head;
+use crate::network::{Head, HeadShape};
 use crate::progress::FitProgress;
 use crate::samples::HeadSamples;
 use crate::samples::ValidationSamples;
@@ -75,7 +75,7 @@ impl FittedHead {
         Ok(Self { candidate, trained, predictions, calibrator, nll, unseen, chosen })
     }
 
-    /// Averages two linear heads, each at the temperature of its calibrator.
+    /// Averages a linear head and another one, each at the temperature of its calibrator.
     pub(crate) fn average(
         candidate: Candidate,
         first: &Self,
@@ -83,9 +83,8 @@ impl FittedHead {
         progress: &FitProgress<'_>,
     ) -> Result<Self, HeadError> {
         let temperatures = [first.temperature(), second.temperature()];
-        let [head, other] = [&first.trained.ema, &second.trained.ema];
-        let numbers = average(head.numbers(), other.numbers(), temperatures);
-        let trained = TrainedHead::without_steps(Head::new(head.shape(), numbers)?);
+        let trained =
+            TrainedHead::without_steps(average_head(&first.trained.ema, &second.trained.ema, temperatures)?);
         let of_both = |first: &Predictions, second: &Predictions| {
             let logits = average(&first.logits, &second.logits, temperatures);
             Predictions { logits, ..first.clone() }
@@ -118,6 +117,40 @@ impl FittedHead {
     pub(crate) fn nll_of_groups(&self) -> Vec<f64> {
         group_means(&self.nll, &self.predictions.groups)
     }
+}
+
+/// Averages the logits of a linear head and of another one, which may have a hidden layer, each divided by its temperature.
+fn average_head(linear: &Head, other: &Head, temperatures: [f64; 2]) -> Result<Head, HeadError> {
+    let HeadShape { width, classes, .. } = linear.shape();
+    let Some(units) = other.shape().hidden else {
+        return Head::new(linear.shape(), average(linear.numbers(), other.numbers(), temperatures));
+    };
+    // The layer of the other head gets a unit for each number of the vector, which is at most 1 and at least −1 in vectors of unit
+    // length: 1 is added before the rectifier, and subtracted from the biases of the classes.
+    let shape = HeadShape { width, hidden: Some(units + width), classes };
+    let [linear_scale, other_scale] = temperatures.map(|temperature| 0.5 / temperature);
+    let (linear_weights, linear_biases) = linear.numbers().split_at(classes * width);
+    let (matrices, other_biases) = other.numbers().split_at(units * width + classes * units);
+    let (hidden_weights, other_weights) = matrices.split_at(units * width);
+    let (hidden_biases, other_biases) = other_biases.split_at(units);
+    let mut numbers = Vec::with_capacity(shape.numbers());
+    numbers.extend_from_slice(hidden_weights);
+    for unit in 0..width {
+        numbers.extend((0..width).map(|column| if column == unit { 1.0_f32 } else { 0.0 }));
+    }
+    for (other, linear) in other_weights.chunks_exact(units).zip(linear_weights.chunks_exact(width)) {
+        numbers.extend(other.iter().map(|&weight| (f64::from(weight) * other_scale) as f32));
+        numbers.extend(linear.iter().map(|&weight| (f64::from(weight) * linear_scale) as f32));
+    }
+    numbers.extend_from_slice(hidden_biases);
+    numbers.extend(std::iter::repeat_n(1.0_f32, width));
+    let biases = other_biases.iter().zip(linear_biases).zip(linear_weights.chunks_exact(width));
+    numbers.extend(biases.map(|((&other, &linear), weights)| {
+        let added: f64 =
+            weights.iter().map(|&weight| f64::from((f64::from(weight) * linear_scale) as f32)).sum();
+        (f64::from(other) * other_scale + f64::from(linear) * linear_scale - added) as f32
+    }));
+    Head::new(shape, numbers)
 }
 
 /// Averages two rows of numbers, each divided by its temperature.

@@ -104,6 +104,7 @@ pub(crate) fn settings() -> HeadSettings {
         folds: 4,
         candidates: Candidates::OneVector,
         labels_alone: false,
+        neighbours: true,
         log_every: 10,
         seed: Seed(11),
     }

@@ -296,6 +296,7 @@ impl FrozenFeatures {
             runtime: self.runtime.clone(),
             features: projection.width() as u32,
             dimensions: projection.dimensions() as u32,
+            neighbours: 0,
             backbone: self.backbone.hash().to_owned(),
             encoder: self.backbone.encoder_spec().cloned(),
             projection: ModelInfo::hash(&projection_bytes(&projection)?),

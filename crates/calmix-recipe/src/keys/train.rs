@@ -57,6 +57,10 @@ section! {
         /// better on the held-out labels.
         #[when(train is TrainedPart::Head)]
         fixed labels_alone: bool = true;
+        /// Whether heads on nearest neighbours are among the candidates for one vector per sample. They are left out with more than
+        /// 20,000 samples, and without unlabelled ones.
+        #[when(train is TrainedPart::Head)]
+        fixed neighbours: bool = false;
         /// The folder of a feature cache that runs share; if empty, the run keeps its own.
         #[when(train is TrainedPart::Head)]
         free cache: String = String::new();

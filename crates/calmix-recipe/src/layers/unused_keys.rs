@@ -141,6 +141,8 @@ fn by_several_keys(recipe: &Recipe) -> Vec<(&'static str, String)> {
     if !recipe.has_one_vector() {
         let why = "only heads on one vector per sample are trained with weights";
         unused.push(("labels.class_weight", why.to_owned()));
+        let why = "only heads on one vector per sample are compared with heads on neighbours";
+        unused.push(("network.neighbours", why.to_owned()));
     }
     if matches!(labels.keep, Keep::All | Keep::Given) && labels.validation == HoldOut::NONE {
         unused.push(("labels.seed", format!("labels.keep is {}", labels.keep)));
@@ -154,6 +156,7 @@ fn by_several_keys(recipe: &Recipe) -> Vec<(&'static str, String)> {
         unused.push(("labels.unlabelled_count", why.clone()));
         unused.push(("labels.unlabelled_file", why.clone()));
         unused.push(("labels.leave_out_test_copies", why.clone()));
+        unused.push(("network.neighbours", why.clone()));
         if has_ratio {
             unused.push(("train.ratio", why));
         }

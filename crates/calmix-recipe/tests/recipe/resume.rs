@@ -55,7 +55,9 @@ fn other(path: &str, kind: Kind) -> Vec<String> {
             &["dataset.source=labels-csv"]
         }
         "dataset.labels" | "dataset.more_features" | "dataset.vector_column" => &["dataset.source=vectors"],
-        "labels.class_weight" => &["network.train=head", "network.weak_views=0", "network.strong_views=0"],
+        "labels.class_weight" | "network.neighbours" => {
+            &["network.train=head", "network.weak_views=0", "network.strong_views=0"]
+        }
         "labels.share" => &["labels.keep=share"],
         "labels.file" => &["labels.keep=given", "labels.file=a"],
         "method.base_loss" => &["train.step=joint"],

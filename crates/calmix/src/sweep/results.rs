@@ -79,10 +79,15 @@ fn result<'a>(folder: &SweepFolder, planned: &'a SweepRun<'_>) -> Result<CellRes
                     filled.result = if is_kept { Some(metrics.clone()) } else { filled.result };
                     filled.labels_alone = Some(metrics);
                 }
-                Some(HeadName::Em | HeadName::BalancedEm | HeadName::LrEm) if is_kept => {
-                    filled.result = Some(metrics);
+                Some(
+                    HeadName::Em
+                    | HeadName::BalancedEm
+                    | HeadName::LrEm
+                    | HeadName::Neighbours
+                    | HeadName::LrNeighbours,
+                ) => {
+                    filled.result = if is_kept { Some(metrics) } else { filled.result };
                 }
-                Some(HeadName::Em | HeadName::BalancedEm | HeadName::LrEm) => {}
             }
         }
     }
