@@ -369,8 +369,8 @@ fn held_samples_note(kept: &FittedHead, bytes: usize) -> Option<Note> {
         return None;
     }
     let text = format!(
-        "the model is a head on neighbours: model.safetensors holds vectors of training samples ({:.1} MB)",
-        bytes as f64 / 1e6
+        "the model is a head on neighbours: model.safetensors holds vectors of training samples ({} kB)",
+        bytes.div_ceil(1_000)
     );
     let hint = "network.neighbours = false leaves such heads out; the model is then linear".to_owned();
     Some(Note { step: 0, text, hint })

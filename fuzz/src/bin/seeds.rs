@@ -142,6 +142,7 @@ fn run_files() -> std::io::Result<()> {
         uncalibrated: None,
         evaluations: vec![evaluation.without_lists()],
         heads: None,
+        pool: None,
         visits: None,
         finished,
     };

@@ -71,6 +71,7 @@ impl TrainLoop<'_> {
             heads: None,
             head: None,
             reference: None,
+            pool: None,
             draws,
         })
     }
