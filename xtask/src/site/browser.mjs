@@ -11,7 +11,8 @@ import { readFileSync } from "node:fs";
 import { extname, join, resolve } from "node:path";
 
 const [site, screenshots] = process.argv.slice(2);
-const PAGES = ["index.html", "docs/get-started/photos.html", "docs/reference/python.html", "docs/study/dynamics.html"];
+const PAGES = ["index.html", "docs/get-started/photos.html", "docs/reference/python.html", "docs/study/dynamics.html",
+  "docs/study/choose.html", "bindings/python/examples/certified_labels.html"];
 const TYPES = { ".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".json": "application/json", ".svg": "image/svg+xml" };
 
 const require = createRequire(join(resolve(process.env.CALMIX_BROWSER_MODULES), "package.json"));
