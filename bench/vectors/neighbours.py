@@ -1,7 +1,7 @@
 """Heads on neighbours beside scikit-learn: `neighbours.py CANDIDATES DRAWS LABELS[,LABELS...] [FEATURES TRAIN]...`; a row of a table for each
 dataset, number of labels per class and classifier, means over the draws.
 
-CANDIDATES is the program of `cargo build --release -p calmix-head --example candidates`. Each FEATURES is a folder with `vectors.npy`, of
+CANDIDATES is the program of `cargo build -p calmix-head --example candidates`. Each FEATURES is a folder with `vectors.npy`, of
 which the first TRAIN are trained on, and `classes.npy`. scikit-learn's digits come first, with 1,200 of 1,797 to train on. scikit-learn
 classifies the vectors as calmix does, centred and of unit length. One thread; `seconds` are the time on the processor.
 """
