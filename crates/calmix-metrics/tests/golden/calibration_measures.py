@@ -27,7 +27,7 @@ sys.path.append(str(HERE.parents[2] / "calmix-core/tests/golden"))
 from philox import Stream
 
 SEED, BOOTSTRAP = 1, 9
-SCORES, LARGE_SCORES, PREDICTIONS = 1200, 20, 1200
+SCORES, LARGE_SCORES, PREDICTIONS, CLASS_SCORES = 1200, 20, 1200, 100
 BINS = [1, 2, 5, 8, 10, 15, 16, 20, 32]
 # Edges that i / bins, np.linspace and torch.linspace round to the same number for every entry of BINS (checked below).
 SPECIAL = [0.0, 1.0, 0.5, 0.25, 0.75, 0.1, 0.2, 0.4, 0.9, 0.125, 0.96875]
@@ -134,12 +134,13 @@ def prediction_case(case):
         "torch_nll": torch.nn.functional.cross_entropy(torch.from_numpy(z).double() / temperature, y).item(),
         "netcal_class_wise": np.mean([netcal_ece(bins, p[:, k], labels == k) for k in range(classes)]),
         "netcal_logits_ece": netcal_ece(bins, softmax.max(1), softmax.argmax(1) == labels),
-        **by_class(labels, z.argmax(1)),
     }
 
 
-def by_class(labels, predicted):
+def class_case(case):
     """Of the first class, nothing where it has no rows, or no predictions."""
+    _, labels, z, _, _ = predictions(case)
+    predicted = z.argmax(1)
     first = {"labels": [0], "average": None, "zero_division": np.nan}
     share = lambda found: "" if np.isnan(found[0]) else found[0]
     return {
@@ -169,4 +170,5 @@ if __name__ == "__main__":
             assert edge in np.linspace(0, 1, bins + 1), (bins, edge)
             assert edge in torch.linspace(0, 1, bins + 1, dtype=torch.float64).tolist(), (bins, edge)
     write("calibration_predictions.csv", [prediction_case(i) for i in range(PREDICTIONS)])
+    write("class_scores.csv", [class_case(i) for i in range(CLASS_SCORES)])
     write("calibration_scores.csv", [score_case(i) for i in range(SCORES + LARGE_SCORES)])
