@@ -3,7 +3,7 @@
 //! The mean of each batch is compared with that of the reference and all earlier batches together. While rows are exchangeable and
 //! Gaussian, these differences are independent (Helmert's contrasts), and so are their T² if the covariance learns from each difference
 //! after it was tested: a fixed reference would repeat its own error in every batch. How far rows are from Gaussian is measured on the
-//! reference ([`MeanTest`]).
+//! reference (`MeanTest`).
 //!
 //! A gambler bets on small p-values: κ·p^(κ−1) pays 1 on average (Vovk and Wang, "E-values: calibration, combination and
 //! applications", 2021). One batch with p = 10⁻⁸ can therefore raise the alarm, and so can many with p = 0.1.
